@@ -1,0 +1,46 @@
+# Everything from a fresh clone: each target makes the virtual environment it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+CORE = $(wildcard src/prodige/_core/*)
+
+.PHONY: demo test lint core-test sanitize bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/digits_graph.py
+
+test: $(VENV)/installed core-test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run --Werror $(wildcard src/prodige/_core/*.[ch]pp tests/_core/*.cpp)
+	$(BIN)/mypy
+
+# The core without Python, plain and under the sanitizers.
+core-test: $(VENV)/installed
+	$(BIN)/cmake -S . -B build/core -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	$(BIN)/cmake --build build/core --parallel 2
+	build/core/core_tests
+
+# setarch -R: ThreadSanitizer cannot map its shadow memory where the kernel randomises addresses too widely.
+sanitize: $(VENV)/installed
+	$(BIN)/cmake -S . -B build/asan -DPRODIGE_SANITIZE=address,undefined -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	$(BIN)/cmake --build build/asan --parallel 2
+	build/asan/core_tests
+	$(BIN)/cmake -S . -B build/tsan -DPRODIGE_SANITIZE=thread -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
+	$(BIN)/cmake --build build/tsan --parallel 2
+	setarch -R build/tsan/core_tests
+
+bench: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt igraph networkit rustworkx
+	$(BIN)/python benchmarks/search.py
+
+$(VENV)/installed: pyproject.toml constraints.txt CMakeLists.txt $(CORE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf build $(VENV)

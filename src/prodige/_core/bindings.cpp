@@ -1,0 +1,498 @@
+// The thin layer between Python and the core: arrays come in without a copy, the GIL is released while the core works,
+// and Ctrl-C is noticed. Arguments a caller can get wrong are checked with better words in Python; what is checked
+// here is only what would otherwise crash.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "forest.hpp"
+#include "hubs.hpp"
+#include "network.hpp"
+#include "search.hpp"
+#include "topology.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace prodige {
+namespace {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Grid = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Output = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+std::span<const T> view(const Array<T>& array) {
+    return {array.data(), array.size()};
+}
+
+template <class T>
+std::span<const T> view(const std::optional<Array<T>>& array) {
+    return array ? view(*array) : std::span<const T>();
+}
+
+// Memory that a NumPy array takes over.
+template <class T>
+class Owned {
+   public:
+    explicit Owned(std::size_t size) : data_(LargeAllocator<T>().allocate(size)), size_(size) {}
+
+    T* data() noexcept { return data_.get(); }
+    std::span<T> span() noexcept { return {data_.get(), size_}; }
+
+    Output<T> release(std::initializer_list<std::size_t> shape) {
+        T* data = data_.get();
+        nb::capsule owner(data_.release(), [](void* memory) noexcept { free_large(memory); });
+        return Output<T>(data, shape, owner);
+    }
+
+   private:
+    struct Free {
+        void operator()(T* memory) const noexcept { free_large(memory); }
+    };
+
+    std::unique_ptr<T[], Free> data_;
+    std::size_t size_;
+};
+
+template <class T>
+Output<T> copy_out(std::span<const T> values) {
+    Owned<T> owned(values.size());
+    std::copy(values.begin(), values.end(), owned.data());
+    return owned.release({values.size()});
+}
+
+template <class Work>
+void run(Work&& work) {
+    Watch watch([] {
+        const nb::gil_scoped_acquire gil;
+        return PyErr_CheckSignals() != 0;
+    });
+    try {
+        const nb::gil_scoped_release gil;
+        work(watch);
+    } catch (const Cancelled&) {
+        throw nb::python_error();  // what the signal handler raised, KeyboardInterrupt as a rule
+    }
+}
+
+void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
+    for (std::size_t p = 0; p < vertices.size(); ++p)
+        if (vertices[p] < 0 || vertices[p] >= n_vertices)
+            throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
+                                    " is not a vertex: there are " + std::to_string(n_vertices));
+}
+
+void check_jobs(int n_jobs) {
+    if (n_jobs < 1) throw std::invalid_argument("n_jobs = " + std::to_string(n_jobs) + " is below 1");
+}
+
+void check_size(const char* name, std::size_t size, std::size_t expected) {
+    if (size != expected)
+        throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, expected " +
+                                    std::to_string(expected));
+}
+
+std::size_t count_columns(const std::optional<Array<Vertex>>& targets, Vertex n_columns, Vertex n_vertices) {
+    if (targets) return targets->size();
+    if (n_columns < 0 || n_columns > n_vertices)
+        throw std::invalid_argument("n_columns = " + std::to_string(n_columns) + " is not between 0 and " +
+                                    std::to_string(n_vertices));
+    return n_columns;
+}
+
+template <class T>
+Sampling<T> make_sampling(std::size_t n_sources, const std::optional<Array<T>>& probabilities, std::uint64_t seed,
+                          const std::optional<Array<std::uint64_t>>& groups, Edge n_edges) {
+    Sampling<T> sampling;
+    if (!probabilities) return sampling;
+    check_size("probabilities", probabilities->size(), n_edges);
+    for (std::size_t e = 0; e < probabilities->size(); ++e)
+        if (!(probabilities->data()[e] >= 0 && probabilities->data()[e] <= 1))
+            throw std::invalid_argument("probabilities[" + std::to_string(e) +
+                                        "] = " + std::to_string(probabilities->data()[e]) + " is not in [0, 1]");
+    const auto p = view(*probabilities);
+    sampling.probabilities.assign(p.begin(), p.end());
+    sampling.seed = seed;
+    if (groups) {
+        check_size("groups", groups->size(), n_sources);
+        sampling.groups.assign(groups->data(), groups->data() + groups->size());
+    } else {
+        for (std::size_t row = 0; row < n_sources; ++row) sampling.groups.push_back(row);
+    }
+    return sampling;
+}
+
+template <class T>
+nb::tuple pack_neighbors(const std::vector<Neighbors<T>>& found) {
+    std::size_t total = 0;
+    for (const auto& row : found) total += row.vertices.size();
+    Owned<std::int64_t> offsets(found.size() + 1);
+    Owned<Vertex> vertices(total);
+    Owned<T> distances(total);
+    std::size_t next = 0;
+    offsets.data()[0] = 0;
+    for (std::size_t r = 0; r < found.size(); ++r) {
+        std::copy(found[r].vertices.begin(), found[r].vertices.end(), vertices.data() + next);
+        std::copy(found[r].distances.begin(), found[r].distances.end(), distances.data() + next);
+        next += found[r].vertices.size();
+        offsets.data()[r + 1] = static_cast<std::int64_t>(next);
+    }
+    return nb::make_tuple(offsets.release({found.size() + 1}), vertices.release({total}), distances.release({total}));
+}
+
+template <class T>
+Stop<T> make_stop(Vertex n_vertices, Vertex n_items, std::optional<std::size_t> k, std::optional<T> radius,
+                  std::span<const Vertex> targets, bool has_targets) {
+    if (k.has_value() + radius.has_value() + has_targets > 1)
+        throw std::invalid_argument("give at most one of targets, k and radius");
+    if (n_items < 0 || n_items > n_vertices)
+        throw std::invalid_argument("n_items = " + std::to_string(n_items) + " is not between 0 and " +
+                                    std::to_string(n_vertices));
+    Stop<T> stop;
+    stop.n_items = n_items;
+    if (k) {
+        stop.until = Until::nearest;
+        stop.k = *k;
+    } else if (radius) {
+        stop.until = Until::radius;
+        stop.radius = *radius;
+    } else if (has_targets) {
+        stop.until = Until::targets;
+        stop.targets = targets;
+    }
+    return stop;
+}
+
+// Both engines answer these two in the same way.
+template <class T, class Engine, class Find>
+nb::tuple find_neighbors(const Engine& network, const Array<Vertex>& sources, Vertex n_items,
+                         std::optional<std::size_t> k, std::optional<T> radius, int n_jobs, const Topology& topology,
+                         Find&& find) {
+    check_jobs(n_jobs);
+    check_vertices("sources", view(sources), topology.n_vertices());
+    if (!k && !radius) throw std::invalid_argument("give k or radius");
+    if (k && *k == 0) throw std::invalid_argument("k = 0 asks for nothing");
+    const Stop<T> stop = make_stop<T>(topology.n_vertices(), n_items, k, radius, {}, false);
+    std::vector<Neighbors<T>> found;
+    run([&](Watch& watch) { found = find(network, view(sources), stop, watch); });
+    return pack_neighbors(found);
+}
+
+template <class T>
+void bind_forest(nb::module_& m, const char* name) {
+    using F = Forest<T>;
+    const auto gather = [](const F& forest, auto member) {
+        using Value = typename std::remove_cvref_t<decltype(forest.tree(0).*member)>::value_type;
+        std::size_t total = 0;
+        for (std::size_t r = 0; r < forest.n_sources(); ++r) total += (forest.tree(r).*member).size();
+        Owned<Value> owned(total);
+        Value* next = owned.data();
+        for (std::size_t r = 0; r < forest.n_sources(); ++r)
+            next = std::copy((forest.tree(r).*member).begin(), (forest.tree(r).*member).end(), next);
+        return owned.release({total});
+    };
+    const auto offsets = [](const F& forest, auto member) {
+        Owned<std::int64_t> owned(forest.n_sources() + 1);
+        owned.data()[0] = 0;
+        for (std::size_t r = 0; r < forest.n_sources(); ++r)
+            owned.data()[r + 1] = owned.data()[r] + static_cast<std::int64_t>((forest.tree(r).*member).size());
+        return owned.release({forest.n_sources() + 1});
+    };
+    const auto check_gradient = [](const F& forest, const char* what, const Grid<T>& grid,
+                                   const std::optional<Array<Vertex>>& targets, int n_jobs) {
+        check_jobs(n_jobs);
+        check_vertices("targets", view(targets), forest.network().topology().n_vertices());
+        if (grid.shape(0) != forest.n_sources())
+            throw std::invalid_argument(std::string(what) + " has " + std::to_string(grid.shape(0)) + " rows for " +
+                                        std::to_string(forest.n_sources()) + " sources");
+        if (targets) check_size("a row of the gradient", grid.shape(1), targets->size());
+        if (grid.shape(1) > static_cast<std::size_t>(forest.network().topology().n_vertices()) && !targets)
+            throw std::invalid_argument(std::string(what) + " has more columns than there are vertices");
+        return Matrix<const T>{grid.data(), grid.shape(0), grid.shape(1)};
+    };
+    const auto per_edge = [](const F& forest, auto&& fill) {
+        Owned<T> out(forest.network().topology().n_edges());
+        run([&](Watch& watch) { fill(out.span(), watch); });
+        return out.release({out.span().size()});
+    };
+
+    nb::class_<F>(m, name)
+        .def_prop_ro("n_sources", &F::n_sources)
+        .def_prop_ro(
+            "offsets", [=](const F& f) { return offsets(f, &TreeView<T>::vertices); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "vertices", [=](const F& f) { return gather(f, &TreeView<T>::vertices); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "settled_distances", [=](const F& f) { return gather(f, &TreeView<T>::distances); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "parents", [=](const F& f) { return gather(f, &TreeView<T>::parents); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "edges", [=](const F& f) { return gather(f, &TreeView<T>::edges); }, nb::rv_policy::move)
+        .def_prop_ro("asked_all", [](const F& f) { return f.n_sources() > 0 && f.tree(0).asked_all; })
+        .def_prop_ro(
+            "asked_offsets", [=](const F& f) { return offsets(f, &TreeView<T>::asked); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "asked", [=](const F& f) { return gather(f, &TreeView<T>::asked); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "present", [=](const F& f) { return gather(f, &TreeView<T>::present); }, nb::rv_policy::move)
+        .def_prop_ro("nbytes", &F::bytes)
+        .def(
+            "distances",
+            [](const F& forest, std::optional<Array<Vertex>> targets, Vertex n_columns, int n_jobs) {
+                const Vertex n = forest.network().topology().n_vertices();
+                check_jobs(n_jobs);
+                check_vertices("targets", view(targets), n);
+                const std::size_t columns = count_columns(targets, n_columns, n);
+                Owned<T> out(forest.n_sources() * columns);
+                if (columns > 0)
+                    run([&](Watch& watch) {
+                        forest.distances(view(targets), {out.data(), forest.n_sources(), columns}, n_jobs, watch);
+                    });
+                return out.release({forest.n_sources(), columns});
+            },
+            "targets"_a.none(), "n_columns"_a, "n_jobs"_a)
+        .def(
+            "backward",
+            [=](const F& forest, Grid<T> gradient, std::optional<Array<Vertex>> targets, int n_jobs) {
+                const auto rows = check_gradient(forest, "gradient", gradient, targets, n_jobs);
+                return per_edge(forest, [&](std::span<T> out, Watch& watch) {
+                    forest.backward(view(targets), rows, out, n_jobs, watch);
+                });
+            },
+            "gradient"_a, "targets"_a.none(), "n_jobs"_a)
+        .def(
+            "removal_cost",
+            [=](const F& forest, Grid<T> gradient, Grid<T> curvature, std::optional<Array<Vertex>> targets,
+                T unreachable, int n_jobs) {
+                const auto rows = check_gradient(forest, "gradient", gradient, targets, n_jobs);
+                const auto curves = check_gradient(forest, "curvature", curvature, targets, n_jobs);
+                check_size("a row of the curvature", curves.columns, rows.columns);
+                return per_edge(forest, [&](std::span<T> out, Watch& watch) {
+                    forest.removal_cost(view(targets), rows, curves, unreachable, out, n_jobs, watch);
+                });
+            },
+            "gradient"_a, "curvature"_a, "targets"_a.none(), "unreachable"_a, "n_jobs"_a)
+        .def(
+            "toggle",
+            [=](const F& forest, Grid<T> gradient, std::optional<Array<Vertex>> targets, T unreachable, int n_jobs) {
+                const auto rows = check_gradient(forest, "gradient", gradient, targets, n_jobs);
+                if (!(unreachable < unreached<T>)) throw std::invalid_argument("unreachable must be finite");
+                return per_edge(forest, [&](std::span<T> out, Watch& watch) {
+                    forest.toggle(view(targets), rows, unreachable, out, n_jobs, watch);
+                });
+            },
+            "gradient"_a, "targets"_a.none(), "unreachable"_a, "n_jobs"_a);
+}
+
+template <class T>
+void bind_network(nb::module_& m, const char* name) {
+    using N = Network<T>;
+    nb::class_<N>(m, name)
+        .def(
+            "__init__",
+            [](N* self, std::shared_ptr<Topology> topology, Array<T> weights, int n_jobs) {
+                check_jobs(n_jobs);
+                run([&](Watch& watch) { new (self) N(topology, view(weights), n_jobs, watch); });
+            },
+            "topology"_a, "weights"_a, "n_jobs"_a)
+        .def(
+            "with_weights",
+            [](const N& network, Array<T> weights, int n_jobs) {
+                check_jobs(n_jobs);
+                std::shared_ptr<N> other;
+                run([&](Watch& watch) { other = network.with_weights(view(weights), n_jobs, watch); });
+                return other;
+            },
+            "weights"_a, "n_jobs"_a)
+        .def_prop_ro("scratch_nbytes", [](const N& network) { return network.scratch().bytes(); })
+        .def(
+            "distances",
+            [](const N& network, Array<Vertex> sources, std::optional<Array<Vertex>> targets, Vertex n_columns,
+               int n_jobs) {
+                const Vertex n = network.topology().n_vertices();
+                check_jobs(n_jobs);
+                check_vertices("sources", view(sources), n);
+                check_vertices("targets", view(targets), n);
+                const std::size_t columns = count_columns(targets, n_columns, n);
+                Owned<T> out(sources.size() * columns);
+                if (columns > 0)
+                    run([&](Watch& watch) {
+                        search_distances<T>(network, view(sources), view(targets),
+                                            {out.data(), sources.size(), columns}, n_jobs, watch);
+                    });
+                return out.release({sources.size(), columns});
+            },
+            "sources"_a, "targets"_a.none(), "n_columns"_a, "n_jobs"_a)
+        .def(
+            "neighbors",
+            [](const N& network, Array<Vertex> sources, Vertex n_items, std::optional<std::size_t> k,
+               std::optional<T> radius, int n_jobs) {
+                return find_neighbors<T>(network, sources, n_items, k, radius, n_jobs, network.topology(),
+                                         [&](const N& self, auto from, const Stop<T>& stop, Watch& watch) {
+                                             return search_neighbors<T>(self, from, stop, n_jobs, watch);
+                                         });
+            },
+            "sources"_a, "n_items"_a, "k"_a.none(), "radius"_a.none(), "n_jobs"_a)
+        .def(
+            "search",
+            [](std::shared_ptr<N> network, Array<Vertex> sources, std::optional<Array<Vertex>> targets,
+               std::optional<std::size_t> k, std::optional<T> radius, Vertex n_items,
+               std::optional<Array<T>> probabilities, std::uint64_t seed, std::optional<Array<std::uint64_t>> groups,
+               int n_jobs) {
+                const Topology& topology = network->topology();
+                check_jobs(n_jobs);
+                check_vertices("sources", view(sources), topology.n_vertices());
+                check_vertices("targets", view(targets), topology.n_vertices());
+                const Stop<T> stop =
+                    make_stop<T>(topology.n_vertices(), n_items, k, radius, view(targets), targets.has_value());
+                auto sampling = make_sampling<T>(sources.size(), probabilities, seed, groups, topology.n_edges());
+                std::shared_ptr<Forest<T>> forest;
+                run([&](Watch& watch) {
+                    forest = search_forest<T>(network, {view(sources).begin(), view(sources).end()}, stop,
+                                              std::move(sampling), n_jobs, watch);
+                });
+                return forest;
+            },
+            "sources"_a, "targets"_a.none() = nb::none(), "k"_a.none() = nb::none(), "radius"_a.none() = nb::none(),
+            "n_items"_a = 0, "probabilities"_a.none() = nb::none(), "seed"_a = 0, "groups"_a.none() = nb::none(),
+            "n_jobs"_a = 1);
+}
+
+template <class T>
+void bind_hub_network(nb::module_& m, const char* name) {
+    using H = HubNetwork<T>;
+    nb::class_<H>(m, name)
+        .def(
+            "__init__",
+            [](H* self, std::shared_ptr<Network<T>> network, std::shared_ptr<HubLayout> layout) {
+                if (&network->topology() != &layout->topology())
+                    throw std::invalid_argument("network and layout belong to different topologies");
+                run([&](Watch& watch) { new (self) H(network, layout, nullptr, watch); });
+            },
+            "network"_a, "layout"_a)
+        .def_prop_ro("n_shortcuts", &H::n_shortcuts)
+        .def(
+            "with_weights",
+            [](const H& hubs, Array<T> weights, int n_jobs) {
+                check_jobs(n_jobs);
+                std::shared_ptr<H> other;
+                run([&](Watch& watch) {
+                    other = std::make_shared<H>(hubs.network().with_weights(view(weights), n_jobs, watch),
+                                                hubs.shared_layout(), nullptr, watch);
+                });
+                return other;
+            },
+            "weights"_a, "n_jobs"_a)
+        .def(
+            "distances",
+            [](const H& hubs, Array<Vertex> sources, std::optional<Array<Vertex>> targets, Vertex n_columns,
+               int n_jobs) {
+                const Vertex n = hubs.network().topology().n_vertices();
+                check_jobs(n_jobs);
+                check_vertices("sources", view(sources), n);
+                check_vertices("targets", view(targets), n);
+                const std::size_t columns = count_columns(targets, n_columns, n);
+                Owned<T> out(sources.size() * columns);
+                if (columns > 0)
+                    run([&](Watch& watch) {
+                        hubs.distances(view(sources), view(targets), {out.data(), sources.size(), columns}, n_jobs,
+                                       watch);
+                    });
+                return out.release({sources.size(), columns});
+            },
+            "sources"_a, "targets"_a.none(), "n_columns"_a, "n_jobs"_a)
+        .def(
+            "neighbors",
+            [](const H& hubs, Array<Vertex> sources, Vertex n_items, std::optional<std::size_t> k,
+               std::optional<T> radius, int n_jobs) {
+                return find_neighbors<T>(hubs, sources, n_items, k, radius, n_jobs, hubs.network().topology(),
+                                         [&](const H& self, auto from, const Stop<T>& stop, Watch& watch) {
+                                             return self.neighbors(from, stop, n_jobs, watch);
+                                         });
+            },
+            "sources"_a, "n_items"_a, "k"_a.none(), "radius"_a.none(), "n_jobs"_a)
+        .def(
+            "search",
+            [](const H& hubs, Array<Vertex> sources, std::optional<Array<T>> probabilities, std::uint64_t seed,
+               std::optional<Array<std::uint64_t>> groups, int n_jobs) {
+                const Topology& topology = hubs.network().topology();
+                check_jobs(n_jobs);
+                check_vertices("sources", view(sources), topology.n_vertices());
+                auto sampling = make_sampling<T>(sources.size(), probabilities, seed, groups, topology.n_edges());
+                std::shared_ptr<Forest<T>> forest;
+                run([&](Watch& watch) {
+                    forest = hub_forest<T>(hubs, {view(sources).begin(), view(sources).end()}, std::move(sampling),
+                                           n_jobs, watch);
+                });
+                return forest;
+            },
+            "sources"_a, "probabilities"_a.none() = nb::none(), "seed"_a = 0, "groups"_a.none() = nb::none(),
+            "n_jobs"_a = 1);
+}
+
+}  // namespace
+}  // namespace prodige
+
+NB_MODULE(_core, m) {
+    using namespace prodige;
+    m.doc() = "Native search core of prodige.";
+
+    nb::class_<Topology>(m, "Topology")
+        .def(
+            "__init__",
+            [](Topology* self, Vertex n_vertices, Array<Vertex> tails, Array<Vertex> heads) {
+                new (self) Topology(n_vertices, view(tails), view(heads));
+            },
+            "n_vertices"_a, "tails"_a, "heads"_a)
+        .def_prop_ro("n_vertices", &Topology::n_vertices)
+        .def_prop_ro("n_edges", &Topology::n_edges)
+        .def_prop_ro("n_components", &Topology::n_components)
+        .def_prop_ro(
+            "components", [](const Topology& t) { return copy_out(t.components()); }, nb::rv_policy::move)
+        .def_prop_ro(
+            "degrees",
+            [](const Topology& t) {
+                Owned<std::int32_t> degrees(t.n_vertices());
+                for (Vertex v = 0; v < t.n_vertices(); ++v) degrees.data()[v] = t.degree(v);
+                return degrees.release({degrees.span().size()});
+            },
+            nb::rv_policy::move)
+        .def(
+            "choose_hubs",
+            [](const Topology& topology, Vertex n_items) -> std::optional<Output<std::uint8_t>> {
+                if (n_items < 0 || n_items > topology.n_vertices())
+                    throw std::invalid_argument("n_items = " + std::to_string(n_items) + " is not between 0 and " +
+                                                std::to_string(topology.n_vertices()));
+                const auto hubs = choose_hubs(topology, n_items);
+                if (!hubs) return std::nullopt;
+                return copy_out(std::span<const std::uint8_t>(*hubs));
+            },
+            "n_items"_a);
+
+    nb::class_<HubLayout>(m, "HubLayout")
+        .def(
+            "__init__",
+            [](HubLayout* self, std::shared_ptr<Topology> topology, Array<std::uint8_t> is_hub) {
+                new (self) HubLayout(topology, view(is_hub));
+            },
+            "topology"_a, "is_hub"_a)
+        .def_prop_ro("n_hubs", &HubLayout::n_hubs)
+        .def_prop_ro("n_core", &HubLayout::n_core);
+
+    bind_forest<float>(m, "Forest32");
+    bind_forest<double>(m, "Forest64");
+    bind_network<float>(m, "Network32");
+    bind_network<double>(m, "Network64");
+    bind_hub_network<float>(m, "HubNetwork32");
+    bind_hub_network<double>(m, "HubNetwork64");
+}

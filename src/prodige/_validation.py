@@ -1,0 +1,82 @@
+"""Checks on what users pass in. Every message names the argument, shows the offending value and says what to do."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+MAX_INT32 = 2**31 - 1
+MAX_EDGES = MAX_INT32 // 2  # an edge is two arcs, and arcs are counted in 32 bits
+
+
+def check_integer(name: str, value: Any, least: int, most: int) -> int:
+    """Return ``value`` as an int between ``least`` and ``most``."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}") from None
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be between {least} and {most}, got {number}")
+    return number
+
+
+def check_vector(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return ``values`` as a one-dimensional array, a single number as a vector of one."""
+    array = np.atleast_1d(np.asarray(values))
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}; flatten it first")
+    return array
+
+
+def check_indices(name: str, values: ArrayLike, n_vertices: int | None = None) -> NDArray[np.int32]:
+    """Return vertex ids as contiguous int32; below ``n_vertices`` where that is known."""
+    array = check_vector(name, values)
+    if array.size == 0:
+        return np.empty(0, np.int32)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} must hold integers (vertex ids), got dtype {array.dtype} such as {array[0]!r}; "
+            f"convert with {name}.astype(np.int64) if these are ids"
+        )
+    limit = MAX_INT32 if n_vertices is None else n_vertices
+    bad = np.flatnonzero((array < 0) | (array >= limit))
+    if bad.size:
+        where = f"{name}[{bad[0]}] = {array[bad[0]]}"
+        if n_vertices is None:
+            raise ValueError(f"{where} is not a vertex id: ids are from 0 to {MAX_INT32 - 1}")
+        raise IndexError(f"{where} is not a vertex: the graph has vertices 0 to {n_vertices - 1}")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
+def check_weights(name: str, values: ArrayLike) -> NDArray[np.float32]:
+    """Return edge weights as contiguous float32, finite and not negative."""
+    array = check_vector(name, values)
+    if array.size == 0:
+        return np.empty(0, np.float32)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype} such as {array[0]!r}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = np.ascontiguousarray(array, dtype=np.float32)
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"{name}[{bad[0]}] = {array[bad[0]]} cannot be an edge weight ({bad.size} such entries): "
+            "weights must be finite, not negative, and fit into float32"
+        )
+    return weights
+
+
+def check_radius(name: str, value: Any) -> float:
+    """Return a distance bound; infinity is allowed."""
+    try:
+        radius = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not radius >= 0:
+        raise ValueError(f"{name} must be 0 or more, got {radius}")
+    return radius

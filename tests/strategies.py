@@ -1,0 +1,78 @@
+"""Random graphs for property tests: small enough for the oracles, odd enough to find mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+
+@dataclass
+class Edges:
+    """A random graph: unique undirected edges without self-loops."""
+
+    n_vertices: int
+    n_items: int
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    weight: NDArray[Any]
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        entries = (np.concatenate([self.weight] * 2).astype(float), (np.r_[self.i, self.j], np.r_[self.j, self.i]))
+        return scipy.sparse.csr_array(entries, shape=(self.n_vertices, self.n_vertices))
+
+    def with_dtype(self, dtype: Any) -> Edges:
+        return Edges(self.n_vertices, self.n_items, self.i, self.j, self.weight.astype(dtype))
+
+
+def make_edges(rng: np.random.Generator, n_items: int, n_hubs: int, density: float, weights: str) -> Edges:
+    """Edges among items with probability ``density``, from items to hubs and among hubs more often."""
+    n = n_items + n_hubs
+    i, j = np.triu_indices(n, 1)
+    chance = np.where(j < n_items, density, 0.5)
+    keep = rng.random(i.size) < chance
+    i, j = i[keep].astype(np.int32), j[keep].astype(np.int32)
+    weight = {
+        "real": lambda: rng.uniform(0.01, 1, i.size),
+        "ties": lambda: rng.integers(0, 4, i.size).astype(float),
+        "zero": lambda: np.zeros(i.size),
+    }[weights]()
+    order = rng.permutation(i.size)  # edge ids need not follow the vertices
+    return Edges(n, n_items, i[order], j[order], weight[order].astype(np.float32))
+
+
+@st.composite
+def graphs(draw: st.DrawFn, weights: tuple[str, ...] = ("real", "ties", "zero"), max_items: int = 14) -> Edges:
+    """Graphs with and without hubs; sparse ones fall into several parts."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_items = draw(st.integers(1, max_items))
+    n_hubs = draw(st.integers(0, 4))
+    density = draw(st.sampled_from([0.0, 0.05, 0.2, 0.6]))
+    return make_edges(rng, n_items, n_hubs, density, draw(st.sampled_from(weights)))
+
+
+def point_graph(n: int = 800, n_neighbors: int = 12, n_random: int = 12, seed: int = 0) -> Edges:
+    """Nearest neighbours and random edges of random points: what learning starts from."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 8))
+    distance = np.linalg.norm(points[:, None] - points[None], axis=2)
+    nearest = np.argsort(distance, axis=1)[:, 1 : n_neighbors + 1]
+    i = np.repeat(np.arange(n), n_neighbors + n_random)
+    j = np.concatenate([nearest, rng.integers(0, n, (n, n_random))], axis=1).ravel()
+    pairs = np.unique(np.sort(np.stack([i, j])[:, i != j], axis=0), axis=1).astype(np.int32)
+    return Edges(n, n, pairs[0], pairs[1], distance[pairs[0], pairs[1]].astype(np.float32))
+
+
+def hub_graph(n_items: int = 600, n_hubs: int = 8, n_local: int = 30, seed: int = 0) -> Edges:
+    """Items joined to one to three hubs, hubs to each other, and a few items to items."""
+    rng = np.random.default_rng(seed)
+    ends = [(x, n_items + h) for x in range(n_items) for h in rng.choice(n_hubs, rng.integers(1, 4), replace=False)]
+    ends += [(n_items + h, n_items + g) for h in range(n_hubs) for g in range(h) if rng.random() < 0.5]
+    ends += [tuple(rng.choice(n_items, 2, replace=False)) for _ in range(n_local)]
+    pairs = np.unique(np.sort(np.array(ends), axis=1), axis=0).astype(np.int32)
+    weight = rng.uniform(0.2, 1.0, len(pairs)).astype(np.float32)
+    return Edges(n_items + n_hubs, n_items, pairs[:, 0].copy(), pairs[:, 1].copy(), weight)

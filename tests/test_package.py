@@ -1,0 +1,62 @@
+"""What importing the package does, and that a long call can be interrupted."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+
+def run(code: str) -> str:
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    return result.stdout
+
+
+def test_import_is_light() -> None:
+    """Little time beyond torch, no threads, no random numbers drawn."""
+    output = run("""
+        import os, random, time
+        import numpy, torch
+
+        def state():
+            generators = numpy.random.get_state()[1].tobytes(), torch.random.get_rng_state().numpy().tobytes()
+            return random.getstate(), generators, len(os.listdir("/proc/self/task"))
+
+        before = state()
+        start = time.perf_counter()
+        import prodige
+        print(time.perf_counter() - start)
+        assert state() == before
+    """)
+    assert float(output) < 0.5
+
+
+def test_public_names() -> None:
+    assert run("import prodige; print(sorted(prodige.__all__))").strip() == "['Graph', '__version__']"
+
+
+def test_interrupt_stops_a_long_call() -> None:
+    code = textwrap.dedent("""
+        import numpy as np, sys, time
+        from prodige import Graph
+        rng = np.random.default_rng(0)
+        i, j = rng.integers(0, 200_000, (2, 2_000_000))
+        graph = Graph.from_edges(i[i != j], j[i != j], rng.random((i != j).sum()))
+        graph.distance(0, 1)
+        print("ready", flush=True)
+        try:
+            graph.distances(np.arange(5_000), [0, 199_999], n_jobs=2)
+        except KeyboardInterrupt:
+            print("interrupted", graph.distance(0, 0), flush=True)
+    """)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted 0.0\n"
+        assert time.monotonic() - start < 1
+        assert process.wait(30) == 0
