@@ -81,7 +81,7 @@ def pruned_graph(rng: np.random.Generator, local: float = 0.0, n: int = 10_000, 
 
 
 def grid_graph(rng: np.random.Generator, side: int = 100) -> Graph:
-    """A road-like grid with a tenth of the streets closed."""
+    """Make a road-like grid with a tenth of the streets closed."""
     v = np.arange(side * side).reshape(side, side)
     i = np.concatenate([v[:, :-1].ravel(), v[:-1].ravel()])
     j = np.concatenate([v[:, 1:].ravel(), v[1:].ravel()])

@@ -35,14 +35,14 @@ def make_edges(rng: np.random.Generator, n_items: int, n_hubs: int, density: flo
     i, j = np.triu_indices(n, 1)
     chance = np.where(j < n_items, density, 0.5)
     keep = rng.random(i.size) < chance
-    i, j = i[keep].astype(np.int32), j[keep].astype(np.int32)
-    weight = {
-        "real": lambda: rng.uniform(0.01, 1, i.size),
-        "ties": lambda: rng.integers(0, 4, i.size).astype(float),
-        "zero": lambda: np.zeros(i.size),
-    }[weights]()
-    order = rng.permutation(i.size)  # edge ids need not follow the vertices
-    return Edges(n, n_items, i[order], j[order], weight[order].astype(np.float32))
+    choices = {
+        "real": rng.uniform(0.01, 1, i.size),
+        "ties": rng.integers(0, 4, i.size).astype(float),
+        "zero": np.zeros(i.size),
+    }
+    order = rng.permutation(np.flatnonzero(keep))  # edge ids need not follow the vertices
+    ends = np.stack([i, j])[:, order].astype(np.int32)
+    return Edges(n, n_items, ends[0], ends[1], choices[weights][order].astype(np.float32))
 
 
 @st.composite

@@ -26,7 +26,7 @@ def build(edges: Edges, engine: str = "general", is_hub: NDArray[np.uint8] | Non
     """Return a searchable network in the precision of the weights."""
     topology = _core.Topology(edges.n_vertices, edges.i, edges.j)
     single = edges.weight.dtype == np.float32
-    network = (_core.Network32 if single else _core.Network64)(topology, edges.weight, 1)
+    network: Any = (_core.Network32 if single else _core.Network64)(topology, edges.weight, 1)
     if engine == "general":
         return network
     if is_hub is None:

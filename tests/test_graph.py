@@ -100,8 +100,8 @@ def test_round_trips(edges: Edges) -> None:
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.copy(graph) == copy.deepcopy(graph) == graph
     assert hash(pickle.loads(pickle.dumps(graph))) == hash(graph)
-    reversed_edges = (column[::-1] for column in (edges.j, edges.i, edges.weight))
-    assert Graph.from_edges(*reversed_edges, edges.n_vertices, edges.n_items) == graph
+    i, j, weight = edges.i[::-1], edges.j[::-1], edges.weight[::-1]
+    assert Graph.from_edges(j, i, weight, edges.n_vertices, edges.n_items) == graph
 
 
 def test_equality_sees_every_field() -> None:

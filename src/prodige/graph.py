@@ -69,6 +69,7 @@ class Graph:
     _edges: Edges
     _engine_cache: Engine | None
     _hash: int | None
+    _lock: threading.Lock
     _n_items: int
     _n_vertices: int
 
