@@ -1,8 +1,30 @@
-"""Data as learned weighted graphs: the distance between two items is the length of their shortest path."""
+"""Data as learned weighted graphs: the distance between two items is the length of their shortest path.
+
+The names that need torch are imported when they are first used.
+"""
 
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
 from prodige.graph import Graph
 
+if TYPE_CHECKING:
+    from prodige.distances import Sample
+    from prodige.embedding import GraphEmbedding
+
 __version__ = _version("prodige")
-__all__ = ["Graph", "__version__"]
+__all__ = ["Graph", "GraphEmbedding", "Sample", "__version__"]
+
+_LAZY = {"GraphEmbedding": "prodige.embedding", "Sample": "prodige.distances"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'prodige' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,6 +6,7 @@ a few hubs cover nearly all edges, as in every graph this library learns. The st
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,22 @@ class Engine:
     def name(self) -> str:
         """``"hubs"`` or ``"general"``."""
         return "general" if self.hubs is None else "hubs"
+
+    def with_weights(self, weights: NDArray[Any], n_jobs: int | None = None) -> Engine:
+        """Return the same graph with other weights of the same type; cheap where they moved little."""
+        threads = self.threads(n_jobs, 1)
+        other = copy.copy(self)
+        if self.hubs is None:
+            other.network = self.network.with_weights(weights, threads)
+        else:
+            other.hubs = self.hubs.with_weights(weights, threads)
+            other.network = other.hubs.network
+        return other
+
+    def search(self, sources: NDArray[np.int32], n_jobs: int | None) -> Forest:
+        """Shortest-path trees over all edges."""
+        searcher = self.network if self.hubs is None else self.hubs
+        return searcher.search(sources, n_jobs=self.threads(n_jobs, sources.size))
 
     def distances(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32] | None, n_jobs: int | None

@@ -287,9 +287,12 @@ void bind_forest(nb::module_& m, const char* name) {
             [=](const F& forest, Grid<T> gradient, std::optional<Array<Vertex>> targets, T unreachable, int n_jobs) {
                 const auto rows = check_gradient(forest, "gradient", gradient, targets, n_jobs);
                 if (!(unreachable < unreached<T>)) throw std::invalid_argument("unreachable must be finite");
-                return per_edge(forest, [&](std::span<T> out, Watch& watch) {
-                    forest.toggle(view(targets), rows, unreachable, out, n_jobs, watch);
+                const std::size_t n_edges = forest.network().topology().n_edges();
+                Owned<T> present(n_edges), refused(n_edges);
+                run([&](Watch& watch) {
+                    forest.toggle(view(targets), rows, unreachable, present.span(), refused.span(), n_jobs, watch);
                 });
+                return std::pair(present.release({n_edges}), refused.release({n_edges}));
             },
             "gradient"_a, "targets"_a.none(), "unreachable"_a, "n_jobs"_a);
 }
@@ -381,6 +384,8 @@ void bind_hub_network(nb::module_& m, const char* name) {
             },
             "network"_a, "layout"_a)
         .def_prop_ro("n_shortcuts", &H::n_shortcuts)
+        .def_prop_ro("network",
+                     [](const H& hubs) { return std::const_pointer_cast<Network<T>>(hubs.shared_network()); })
         .def(
             "with_weights",
             [](const H& hubs, Array<T> weights, int n_jobs) {
@@ -446,6 +451,7 @@ void bind_hub_network(nb::module_& m, const char* name) {
 NB_MODULE(_core, m) {
     using namespace prodige;
     m.doc() = "Native search core of prodige.";
+    nb::set_leak_warnings(false);  // objects alive at exit are no bug: the interpreter does not free everything
 
     nb::class_<Topology>(m, "Topology")
         .def(

@@ -82,17 +82,28 @@ template <class T>
 class Shifts {
    public:
     explicit Shifts(const Network<T>& network)
-        : network_(network), positions_(network.topology().n_vertices(), no_position) {}
-    Shifts(const Shifts&) = delete;
-    Shifts& operator=(const Shifts&) = delete;
+        : network_(network),
+          positions_(network.topology().n_vertices(), no_position),
+          distances_(network.topology().n_vertices(), unreached<T>) {}
 
     void compute(const TreeView<T>& tree, const Sample<T>* sample, T unreachable) {
-        for (const Vertex v : settled_) positions_[v] = no_position;
+        for (const Vertex v : settled_) {
+            positions_[v] = no_position;
+            distances_[v] = unreached<T>;
+        }
         settled_.assign(tree.vertices.begin(), tree.vertices.end());
         number_preorder(tree);
-        shifts_.assign(tree.size(), T(0));
-        for (std::size_t p = 1; p < tree.size(); ++p) {
-            const T other = best_other_way(tree, p, sample);
+        for (std::size_t p = 0; p < tree.size(); ++p) distances_[tree.vertices[p]] = tree.distances[p];
+
+        // Ways straight from the source come first and on their own; all others start at least `nearest` away.
+        shifts_.assign(tree.size(), unreached<T>);
+        look_from_source(tree, sample);
+        distances_[tree.vertices[0]] = unreached<T>;
+        const T nearest = tree.size() > 1 ? *std::min_element(tree.distances.begin() + 1, tree.distances.end()) : T(0);
+        for (Vertex v = 0; v < network_.topology().n_vertices(); ++v) {  // in the order of the arcs in memory
+            const std::int32_t p = positions_[v];
+            if (p == no_position || p == 0) continue;
+            const T other = best_other_way(tree, p, sample, shifts_[p], nearest);
             shifts_[p] = std::max(std::min(other, unreachable) - tree.distances[p], T(0));
         }
     }
@@ -122,17 +133,26 @@ class Shifts {
         return static_cast<std::uint32_t>(order_[position] - order_[top]) < static_cast<std::uint32_t>(sizes_[top]);
     }
 
-    T best_other_way(const TreeView<T>& tree, std::size_t p, const Sample<T>* sample) const {
-        T best = unreached<T>;
-        const Vertex v = tree.vertices[p];
-        for (std::int32_t arc = network_.begin(v); arc < network_.end(v); ++arc) {
-            const T weight = network_.arcs()[arc].weight;
-            if (weight >= best) break;  // arcs are sorted, distances are not negative
+    void look_from_source(const TreeView<T>& tree, const Sample<T>* sample) {
+        const Vertex source = tree.vertices[0];
+        for (std::int32_t arc = network_.begin(source); arc < network_.end(source); ++arc) {
+            const std::int32_t p = positions_[network_.arcs()[arc].target];
             const Edge edge = network_.arc_edges()[arc];
-            const std::int32_t from = positions_[network_.arcs()[arc].target];
-            if (edge == tree.edges[p] || from == no_position || below(from, p)) continue;
-            const T way = tree.distances[from] + weight;
-            if (way < best && (!sample || sample->present(edge))) best = way;
+            if (p == no_position || edge == tree.edges[p] || (sample && !sample->present(edge))) continue;
+            shifts_[p] = std::min(shifts_[p], network_.arcs()[arc].weight);
+        }
+    }
+
+    T best_other_way(const TreeView<T>& tree, std::size_t p, const Sample<T>* sample, T best, T nearest) const {
+        const Vertex v = tree.vertices[p];
+        const std::int32_t end = network_.end(v);
+        for (std::int32_t arc = network_.begin(v); arc < end; ++arc) {
+            const auto [u, weight] = network_.arcs()[arc];
+            if (nearest + weight >= best) break;  // arcs are sorted
+            const T way = distances_[u] + weight;
+            if (!(way < best)) continue;
+            const Edge edge = network_.arc_edges()[arc];
+            if (edge != tree.edges[p] && !below(positions_[u], p) && (!sample || sample->present(edge))) best = way;
         }
         return best;
     }
@@ -140,6 +160,7 @@ class Shifts {
     const Network<T>& network_;
     std::vector<Vertex> settled_;
     std::vector<std::int32_t> positions_;  // by vertex
+    std::vector<T> distances_;             // by vertex; not for the source
     std::vector<std::int32_t> sizes_, order_, next_;
     std::vector<T> shifts_;
 };
@@ -247,10 +268,12 @@ void Forest<T>::removal_cost(std::span<const Vertex> targets, Matrix<const T> gr
 }
 
 template <class T>
-void Forest<T>::toggle(std::span<const Vertex> targets, Matrix<const T> gradient, T unreachable, std::span<T> out,
-                       int n_jobs, Watch& watch) const {
+void Forest<T>::toggle(std::span<const Vertex> targets, Matrix<const T> gradient, T unreachable,
+                       std::span<T> of_present, std::span<T> of_refused, int n_jobs, Watch& watch) const {
     Benches<Workbench<T>> benches(n_jobs);
-    sum_over_sources<T>(n_sources(), out, n_jobs, watch, [&](std::size_t worker, std::size_t row, auto&& add) {
+    const auto n_edges = static_cast<Edge>(of_present.size());
+    std::vector<T> both(2 * of_present.size());  // refused edges are numbered after the present ones
+    sum_over_sources<T>(n_sources(), both, n_jobs, watch, [&](std::size_t worker, std::size_t row, auto&& add) {
         auto& bench = benches.get(worker, *network_, targets);
         const TreeView<T>& tree = trees_[row];
         bench.gradient.load(gradient.row(row));
@@ -272,17 +295,19 @@ void Forest<T>::toggle(std::span<const Vertex> targets, Matrix<const T> gradient
                 const bool reached = end != no_position;
                 const double gain = (reached ? tree.distances[end] : unreachable) - tree.distances[start] - weight;
                 const double pull = reached ? bench.gradient_sums[end] : bench.gradient[into];
-                if (gain > 0) add(edge, -gain * pull);
+                if (gain > 0) add(n_edges + edge, -gain * pull);
             }
         };
         if (tree.asked_all) {
-            for (Edge edge = 0; edge < network_->topology().n_edges(); ++edge)
+            for (Edge edge = 0; edge < n_edges; ++edge)
                 if (!sample->present(edge)) missed(edge);
         } else {
             for (std::size_t a = 0; a < tree.asked.size(); ++a)
                 if (!tree.present[a]) missed(tree.asked[a]);
         }
     });
+    std::copy_n(both.begin(), n_edges, of_present.begin());
+    std::copy_n(both.begin() + n_edges, n_edges, of_refused.begin());
 }
 
 template class Forest<float>;

@@ -116,10 +116,11 @@ class Forest {
     void removal_cost(std::span<const Vertex> targets, Matrix<const T> gradient, Matrix<const T> curvature,
                       T unreachable, std::span<T> out, int n_jobs, Watch& watch) const;
 
-    // First-order change of the loss from an edge being absent to being present, summed over the sources: minus the
-    // shift above for tree edges, the missed short cut for edges that were asked about and refused, else zero.
-    void toggle(std::span<const Vertex> targets, Matrix<const T> gradient, T unreachable, std::span<T> out, int n_jobs,
-                Watch& watch) const;
+    // First-order change of the loss from an edge being absent to being present, summed over the sources where it was
+    // present (`of_present`: minus the shift above, for tree edges) and over those where it was asked about and
+    // refused (`of_refused`: the missed short cut). Zero for all other edges.
+    void toggle(std::span<const Vertex> targets, Matrix<const T> gradient, T unreachable, std::span<T> of_present,
+                std::span<T> of_refused, int n_jobs, Watch& watch) const;
 
     std::optional<Sample<T>> sample_of(std::size_t row) const {
         return sampling_.active() ? std::optional(sampling_.sample(row)) : std::nullopt;

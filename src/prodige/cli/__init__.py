@@ -1,0 +1,32 @@
+"""The command line: thin over the library."""
+
+from __future__ import annotations
+
+import typer
+
+from prodige.cli import reproduce
+
+app = typer.Typer(
+    name="prodige",
+    help="Data as learned weighted graphs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(reproduce.app, name="reproduce")
+
+
+def show_version(value: bool) -> None:
+    """Print the version and leave."""
+    if value:
+        from prodige import __version__
+
+        typer.echo(f"prodige {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(False, "--version", callback=show_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Run the command line."""

@@ -1,0 +1,333 @@
+"""The training loop: any model that owns a GraphEmbedding, any loss.
+
+Each step draws a batch of sources, asks the caller's loss about them, and takes one optimiser step; a budget thins the
+graph on the way, and the learning rate falls to its end. The loop counts steps, never seconds, so a seed gives the
+same result on any machine and with any number of threads.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import nn
+from tqdm.auto import tqdm
+
+from prodige._validation import check_integer
+from prodige.embedding import GraphEmbedding
+from prodige.gradients import Baseline
+from prodige.sparsity import Budget, l0_penalty
+
+Loss = Callable[[Any, torch.Tensor], torch.Tensor]
+
+
+@dataclass
+class State:
+    """What a callback sees after each step."""
+
+    step: int
+    n_steps: int
+    model: nn.Module
+    embedding: GraphEmbedding
+    loss: float
+    learning_rate: float
+    seconds: float
+
+    @property
+    def progress(self) -> float:
+        """Share of the run that is over."""
+        return (self.step + 1) / self.n_steps
+
+    def record(self) -> dict[str, float]:
+        """Return the figures that go into the history."""
+        return {
+            "step": self.step,
+            "loss": self.loss,
+            "n_edges": self.embedding.n_edges,
+            "numbers_per_item": self.embedding.numbers_per_item,
+            "learning_rate": self.learning_rate,
+            "seconds": self.seconds,
+        }
+
+
+Callback = Callable[[State], Any]
+
+
+@dataclass
+class Result:
+    """How a run went. The model holds its best state.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        One record per step: ``step``, ``loss``, ``n_edges``, ``numbers_per_item``, ``learning_rate``, ``seconds``.
+    best_loss : float
+        Smoothed loss of the state that was kept.
+    stopped : {"finished", "callback", "interrupt"}
+        Why the run ended.
+    """
+
+    history_: list[dict[str, float]] = field(default_factory=list)
+    best_loss: float = math.inf
+    stopped: Literal["finished", "callback", "interrupt"] = "finished"
+
+
+def cosine(progress: float) -> float:
+    """Learning-rate schedule that falls from 1 to 0 along a half cosine.
+
+    Examples
+    --------
+    >>> from prodige.training import cosine
+    >>> [round(cosine(p), 2) for p in (0, 0.5, 1)]
+    [1.0, 0.5, 0.0]
+    """
+    return (1 + math.cos(math.pi * progress)) / 2
+
+
+def constant(progress: float) -> float:
+    """Learning-rate schedule that stays."""
+    return 1.0
+
+
+def fit(
+    model: nn.Module,
+    loss: Loss,
+    n_steps: int = 1000,
+    batch_size: int = 32,
+    optimizer: Literal["adam", "sparse-adam"] | torch.optim.Optimizer = "adam",
+    learning_rate: float = 0.01,
+    schedule: Callable[[float], float] = cosine,
+    lambda_: float = 0.0,
+    budget: Budget | None = None,
+    baseline: Baseline = "running-mean",
+    sources: Iterable[int] | None = None,
+    callbacks: Sequence[Callback] = (),
+    random_state: int | np.random.RandomState | None = None,
+    verbose: int = 0,
+) -> Result:
+    """Train a model that owns a :class:`prodige.GraphEmbedding`.
+
+    Parameters
+    ----------
+    model : nn.Module
+        The embedding itself, or a module with one inside. All its parameters are trained.
+    loss : callable
+        ``loss(model, sources)`` returns a scalar, or the loss of each source, shape [S]. The estimator ``"score"``
+        needs the latter.
+    n_steps, batch_size : int
+        Steps, and sources in each.
+    optimizer : {"adam", "sparse-adam"} or torch.optim.Optimizer
+        ``"sparse-adam"`` goes with ``GraphEmbedding(sparse=True)``.
+    learning_rate : float
+        At the start; ignored when an optimiser is given.
+    schedule : callable
+        Factor on the learning rate by the share of the run that is over.
+    lambda_ : float
+        Weight of the mean edge probability in the loss, the paper's L0 penalty.
+    budget : Budget, optional
+        Size to thin the graph to on the way.
+    baseline : {"running-mean", "none"}
+        Of the score estimator.
+    sources : iterable of int, optional
+        Vertices to draw batches from; all items when left out.
+    callbacks : sequence of callable
+        Each is called with a :class:`State` after every step; one that returns True ends the run.
+    random_state : int, RandomState or None
+        Seed for batches and samples.
+    verbose : int
+        Above 0 shows a progress bar.
+
+    Returns
+    -------
+    Result
+        The model is left in its best state: that of the lowest smoothed loss, once the budget is met. Ctrl-C ends a
+        run early but not without result.
+
+    Raises
+    ------
+    FloatingPointError
+        If a loss or gradient is not finite. The model keeps its last good state.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from prodige import GraphEmbedding
+    >>> from prodige.training import fit
+    >>> wanted = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]])
+    >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=1.0)
+    >>> loss = lambda model, sources: ((model(sources) - wanted[sources]) ** 2).mean()
+    >>> result = fit(embedding, loss, n_steps=300, batch_size=3, learning_rate=0.05, random_state=0)
+    >>> embedding.eval()([1]).detach().round(decimals=1)
+    tensor([[1., 0., 3.]])
+    """
+    run = Run(model, loss, optimizer, learning_rate, schedule, lambda_, budget, baseline, random_state)
+    n_steps = check_integer("n_steps", n_steps, 1, 2**31)
+    batch_size = check_integer("batch_size", batch_size, 1, 2**31)
+    pool = np.arange(run.embedding.n_items) if sources is None else np.asarray(list(sources))
+    result = Result()
+    start = time.perf_counter()
+    was_training = model.training
+    model.train()
+    batches = draw_batches(pool, batch_size, run.random)
+    try:
+        with tqdm(total=n_steps, disable=verbose <= 0, unit="step") as bar:
+            for step in range(n_steps):
+                value = run.step(step, n_steps, next(batches))
+                state = State(
+                    step, n_steps, model, run.embedding, value, run.learning_rate(), time.perf_counter() - start
+                )
+                result.history_.append(state.record())
+                run.keep_best(state)
+                bar.update()
+                bar.set_postfix(
+                    loss=f"{run.smoothed:.5g}",
+                    edges=run.embedding.n_edges,
+                    numbers=f"{result.history_[-1]['numbers_per_item']:.2f}",
+                    refresh=False,
+                )
+                answers = [callback(state) for callback in callbacks]  # every one is called, whatever others say
+                if any(answers):
+                    result.stopped = "callback"
+                    break
+    except KeyboardInterrupt:
+        result.stopped = "interrupt"
+    run.restore_best()
+    model.train(was_training)
+    result.best_loss = run.best_loss
+    return result
+
+
+class Run:
+    """The moving parts of one call of :func:`fit`."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        optimizer: str | torch.optim.Optimizer,
+        learning_rate: float,
+        schedule: Callable[[float], float],
+        lambda_: float,
+        budget: Budget | None,
+        baseline: Baseline,
+        random_state: int | np.random.RandomState | None,
+    ) -> None:
+        self.model = model
+        self.embedding = find_embedding(model)
+        self.loss = loss
+        self.optimizer = make_optimizer(optimizer, model, learning_rate)
+        self.start_rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.schedule = schedule
+        self.lambda_ = lambda_
+        self.budget = budget
+        self.baseline = baseline
+        self.random = check_random_state(random_state)
+        self.embedding.generator = torch.Generator().manual_seed(int(self.random.randint(2**31)))
+        self.smoothed = math.nan
+        self.best_loss = math.inf
+        self._best: dict[str, Any] | None = None
+        if budget is not None:
+            budget.check(self.embedding)
+
+    def learning_rate(self) -> float:
+        """Return the present learning rate."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def step(self, step: int, n_steps: int, sources: torch.Tensor) -> float:
+        """Thin, take one optimiser step, return the loss."""
+        progress = step / n_steps
+        if self.budget is not None and self.budget.step(self.embedding, progress, self.optimizer):
+            self.smoothed = math.nan  # another graph: earlier losses say nothing about it
+        for group, rate in zip(self.optimizer.param_groups, self.start_rates, strict=True):
+            group["lr"] = rate * self.schedule(progress)
+        self.optimizer.zero_grad()
+        losses = self.loss(self.model, sources)
+        total = self._objective(losses)
+        value = float(losses.detach().mean())
+        check_finite("loss", value, step)
+        total.backward()  # type: ignore[no-untyped-call]
+        for name, parameter in self.model.named_parameters():
+            if parameter.grad is not None:
+                check_finite(f"gradient of {name}", float(parameter.grad.sum()), step)
+        self.optimizer.step()
+        self.smoothed = value if math.isnan(self.smoothed) else 0.95 * self.smoothed + 0.05 * value
+        return value
+
+    def _objective(self, losses: torch.Tensor) -> torch.Tensor:
+        if losses.ndim > 1:
+            raise ValueError(f"loss must return a scalar or one value per source, got shape {tuple(losses.shape)}")
+        if self.embedding.estimator == "score" and losses.ndim == 0:
+            raise ValueError(
+                "the score estimator needs the loss of each source: return a tensor of shape [S] from loss, "
+                "or use GraphEmbedding(estimator='toggle')"
+            )
+        objective = self.embedding.surrogate(losses, self.baseline) if losses.ndim == 1 else losses
+        if self.lambda_:
+            batch = 4096 if self.embedding.sparse else None
+            objective = objective + l0_penalty(self.embedding, self.lambda_, batch, self.embedding.generator)
+        return objective
+
+    def keep_best(self, state: State) -> None:
+        """Remember the state if it is the best so far; looks only every so often, and only at graphs of final size."""
+        if self.budget is not None:
+            final = self.budget.n_edges(self.embedding.n_items, self.embedding.n_vertices)
+            if self.embedding.n_edges > final:
+                return
+        last = state.step + 1 == state.n_steps
+        if (last or state.step % 20 == 19) and self.smoothed < self.best_loss:
+            self.best_loss = self.smoothed
+            self._best = copy.deepcopy(self.model.state_dict())
+
+    def restore_best(self) -> None:
+        """Go back to the best state; one too large for the budget is thinned to it."""
+        if self._best is not None:
+            self.model.load_state_dict(self._best)
+        elif self.budget is not None:
+            self.budget.step(self.embedding, 1.0)
+
+
+def find_embedding(model: nn.Module) -> GraphEmbedding:
+    """Return the one GraphEmbedding of a model."""
+    found = [module for module in model.modules() if isinstance(module, GraphEmbedding)]
+    if len(found) != 1:
+        raise ValueError(f"model must own exactly one GraphEmbedding, {type(model).__name__} has {len(found)}")
+    return found[0]
+
+
+def make_optimizer(
+    optimizer: str | torch.optim.Optimizer, model: nn.Module, learning_rate: float
+) -> torch.optim.Optimizer:
+    """Return the optimiser itself, or a new one by its name."""
+    if isinstance(optimizer, torch.optim.Optimizer):
+        return optimizer
+    if not (math.isfinite(learning_rate) and learning_rate > 0):
+        raise ValueError(f"learning_rate must be a finite number above 0, got {learning_rate}")
+    if optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), lr=learning_rate)
+    if optimizer == "sparse-adam":
+        return torch.optim.SparseAdam(list(model.parameters()), lr=learning_rate)
+    raise ValueError(f"optimizer must be 'adam', 'sparse-adam' or a torch optimizer, got {optimizer!r}")
+
+
+def draw_batches(pool: np.ndarray, batch_size: int, random: np.random.RandomState) -> Iterator[torch.Tensor]:
+    """Yield batches without end; every source comes once before any comes again."""
+    while True:
+        order = random.permutation(pool)
+        for begin in range(0, max(order.size - order.size % batch_size, 1), batch_size):
+            yield torch.from_numpy(order[begin : begin + batch_size])
+
+
+def check_finite(name: str, value: float, step: int) -> None:
+    """Stop a run whose numbers have become meaningless."""
+    if not math.isfinite(value):
+        raise FloatingPointError(
+            f"the {name} is {value} at step {step}; the model keeps its state before this step. "
+            "Lower the learning rate, or look for infinite or missing values in the data."
+        )
