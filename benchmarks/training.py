@@ -38,7 +38,7 @@ def make_step(estimator: str, sparse: bool) -> tuple[GraphEmbedding, Callable[[]
         optimizer.zero_grad()
         losses = (embedding(sources) - wanted).square().mean(1)
         embedding.surrogate(losses).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        optimizer.step()  # type: ignore[no-untyped-call]
 
     return embedding, step
 

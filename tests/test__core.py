@@ -90,6 +90,16 @@ def test_large_graphs_match_scipy(engine: str, edges: Edges) -> None:
     check_trees(network.search(all_sources(edges)), edges, expected)
 
 
+def test_many_ties_on_a_large_graph() -> None:
+    """Equal distances must not keep the search from moving its horizon on."""
+    edges = point_graph(1500, 4, 4)
+    for weight in (np.ones(edges.i.size), np.random.default_rng(0).integers(0, 3, edges.i.size)):
+        tied = Edges(edges.n_vertices, edges.n_items, edges.i, edges.j, weight.astype(np.float32))
+        expected = dijkstra(tied.matrix(), directed=False, indices=all_sources(tied)[::50])
+        found = build(tied).distances(all_sources(tied)[::50].copy(), None, tied.n_vertices, 1)
+        np.testing.assert_array_equal(found, expected)
+
+
 @given(edges=graphs(weights=("real",)))
 def test_trees_match_reference(edges: Edges) -> None:
     edges = edges.with_dtype(np.float64)

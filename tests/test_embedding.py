@@ -117,7 +117,7 @@ def test_sparse_gradients_equal_dense_ones(estimator: str) -> None:
             point_graph(40, 4, 4), probability=0.7, estimator=estimator, sparse=sparse, generator=generator
         )
         sample = embedding.sample([0, 3], n_samples=3)
-        sample.surrogate(sample.distances.square().sum(-1)).backward()
+        sample.surrogate(sample.distances.square().sum(-1)).backward()  # type: ignore[no-untyped-call]
         for parameter in (embedding.theta_w, embedding.theta_b):
             assert parameter.grad is not None
             assert parameter.grad.is_sparse == sparse

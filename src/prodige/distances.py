@@ -114,12 +114,18 @@ class Sample:
     """
 
     def __init__(
-        self, embedding: GraphEmbedding, sources: NDArray[np.int32], distances: torch.Tensor, forest: Forest
+        self,
+        embedding: GraphEmbedding,
+        sources: NDArray[np.int32],
+        distances: torch.Tensor,
+        forest: Forest,
+        n_jobs: int,
     ) -> None:
         self.distances = distances
         self._embedding = embedding
         self._sources = sources
         self._forest = forest
+        self._n_jobs = n_jobs
         self._asked: Asked | None = None
 
     @property
@@ -138,7 +144,7 @@ class Sample:
     def log_prob(self) -> torch.Tensor:
         """Log-probability of the answers each search got, shape [K, S]; differentiable in theta_b."""
         values: torch.Tensor = LogProbability.apply(  # type: ignore[no-untyped-call]
-            self._embedding.theta_b, self.asked, self._embedding.sparse
+            self._embedding.theta_b, self._forest, self._embedding.sparse, self._n_jobs
         )
         return values.view(self.distances.shape[:2])
 

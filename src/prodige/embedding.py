@@ -215,7 +215,8 @@ class GraphEmbedding(nn.Module):
         check_integer("n_samples", n_samples, 1, 2**20)
         forest = self._search_sampled(np.tile(vertices, n_samples))
         distances = self._distances(forest, None, targets)
-        return Sample(self, vertices, distances.view(n_samples, vertices.size, distances.shape[1]), forest)
+        distances = distances.view(n_samples, vertices.size, distances.shape[1])
+        return Sample(self, vertices, distances, forest, self._engine(None).threads(self.n_jobs, forest.n_sources))
 
     def surrogate(self, losses: torch.Tensor, baseline: Baseline = "running-mean") -> torch.Tensor:
         """Return a scalar to call ``backward`` on, for the losses of the sources of the last :meth:`forward`.

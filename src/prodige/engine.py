@@ -70,7 +70,7 @@ class Engine:
 
     def with_weights(self, weights: NDArray[Any], n_jobs: int | None = None) -> Engine:
         """Return the same graph with other weights of the same type; cheap where they moved little."""
-        threads = self.threads(n_jobs, 1)
+        threads = count_threads(n_jobs)  # the core takes fewer where there is little to sort
         other = copy.copy(self)
         if self.hubs is None:
             other.network = self.network.with_weights(weights, threads)

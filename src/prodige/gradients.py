@@ -38,6 +38,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from prodige.engine import Forest
 
@@ -90,29 +91,25 @@ def presence_gradient(
 
 
 class LogProbability(torch.autograd.Function):
-    """Log-probability of what a sampled search was told about its edges, one value per search.
+    """Log-probability of what sampled searches were told about their edges, one value per search.
 
     The derivative by theta_b is ``b_e - p_e`` for the edges asked about and zero elsewhere.
     """
 
     @staticmethod
-    def forward(ctx: Any, theta_b: torch.Tensor, asked: Asked, sparse: bool) -> torch.Tensor:
+    def forward(ctx: Any, theta_b: torch.Tensor, forest: Forest, sparse: bool, n_jobs: int) -> torch.Tensor:
         """Sum over the edges each search asked about."""
-        ctx.asked, ctx.sparse = asked, sparse
+        ctx.forest, ctx.sparse, ctx.n_jobs = forest, sparse, n_jobs
         ctx.save_for_backward(theta_b)
-        logits = theta_b.detach()[asked.edges]
-        terms = torch.nn.functional.logsigmoid(torch.where(asked.present, logits, -logits))
-        return terms.new_zeros(asked.n_searches).index_add_(0, asked.rows, terms)
+        present, refused = (functional.logsigmoid(logits).numpy() for logits in (theta_b.detach(), -theta_b.detach()))
+        return torch.from_numpy(forest.sum_answers(present, refused, n_jobs))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Add up over the searches."""
         (theta_b,) = ctx.saved_tensors
-        asked: Asked = ctx.asked
-        surprise = asked.present.to(theta_b.dtype) - torch.sigmoid(theta_b[asked.edges])
-        values = (surprise * gradients[0][asked.rows]).double().numpy()
-        total = np.bincount(asked.edges.numpy(), weights=values, minlength=theta_b.numel())
-        return as_gradient(total, theta_b, ctx.sparse), None, None
+        total = ctx.forest.score(gradients[0].contiguous().numpy(), ctx.n_jobs)
+        return as_gradient(total, theta_b, ctx.sparse), None, None, None
 
 
 class Asked:

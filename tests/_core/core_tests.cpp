@@ -300,12 +300,11 @@ const std::vector<Graph>& all_graphs() {
     static const std::vector<Graph> graphs = [] {
         Random random(20240601);
         std::vector<Graph> all;
-        for (const Vertex n : {1, 2, 3, 6, 17}) add_small_graphs(all, random, n);
         if (looks_for_races) {
-            add_small_graphs(all, random, 40);
+            for (const Vertex n : {1, 3, 20}) add_small_graphs(all, random, n);
             all.push_back(point_graph("points", random, 640));
         } else {
-            for (const Vertex n : {60, 180}) add_small_graphs(all, random, n);
+            for (const Vertex n : {1, 2, 3, 6, 17, 60, 180}) add_small_graphs(all, random, n);
             add_large_graphs(all, random);
         }
         return all;
@@ -625,13 +624,12 @@ void test_network() {
 }
 
 // Large enough that the arcs are sorted by several threads.
-template <class T>
 void test_large_network() {
     Random random(4);
     const Graph graph = random_graph("large", random, 900, 140000, few_values);
     context = describe(graph);
-    const auto alone = make_network<T>(graph, 1);
-    const auto together = make_network<T>(graph, 5);
+    const auto alone = make_network<float>(graph, 1);
+    const auto together = make_network<float>(graph, 5);
     const std::size_t n_arcs = 2 * graph.tails.size();
     CHECK(std::equal(alone->arc_edges(), alone->arc_edges() + n_arcs, together->arc_edges()));
 }
@@ -1663,7 +1661,7 @@ void check_jobs(const Graph& graph, const Mask& is_hub, Random& random) {
     context = describe(graph);
     const auto network = make_network<T>(graph);
     const auto hubs = hubs_of<T>(network, is_hub);
-    const auto sources = random.vertices(60, graph.n);
+    const auto sources = random.vertices(45, graph.n);
     const auto sampling = random_sampling<T>(graph, sources.size(), random);
     auto few_groups = sampling;  // fewer than threads: the hub engine then splits the sources instead
     for (auto& group : few_groups.groups) group %= 2;
@@ -1769,18 +1767,31 @@ struct Impatience {
 
 using Call = std::function<void(Watch&)>;
 
-// Watches do not ask in their first 50 ms; those of all calls wait together.
-void check_cancelled(const std::vector<Call>& calls) {
-    std::vector<std::unique_ptr<Impatience>> impatiences;
-    for (std::size_t c = 0; c < calls.size(); ++c) impatiences.push_back(std::make_unique<Impatience>());
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    for (std::size_t c = 0; c < calls.size(); ++c) {
-        context = "call " + std::to_string(c);
-        Impatience& impatience = *impatiences[c];
-        CHECK_THROWS(Cancelled, calls[c](impatience.watch));
+// Whether the call was cancelled. On a busy machine helpers may do all the work while the caller, who alone asks,
+// waits for a processor: then it is tried again.
+bool is_cancelled(const Call& call, Impatience& impatience) {
+    try {
+        call(impatience.watch);
+        return false;
+    } catch (const Cancelled&) {
         CHECK(impatience.n_questions == 1 && !impatience.asked_elsewhere);
         CHECK_THROWS(Cancelled, impatience.watch.check());  // once stopped, stopped
+        return true;
     }
+}
+
+// Watches do not ask in their first 50 ms; those of all calls wait together.
+void check_cancelled(std::vector<Call> calls) {
+    for (int attempt = 0; attempt < 10 && !calls.empty(); ++attempt) {
+        std::vector<std::unique_ptr<Impatience>> impatiences;
+        for (std::size_t c = 0; c < calls.size(); ++c) impatiences.push_back(std::make_unique<Impatience>());
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        std::vector<Call> finished;
+        for (std::size_t c = 0; c < calls.size(); ++c)
+            if (!is_cancelled(calls[c], *impatiences[c])) finished.push_back(calls[c]);
+        calls = finished;
+    }
+    CHECK(calls.empty());
 }
 
 // In the middle of a search, with its scratch memory and its targets in use.
@@ -1846,7 +1857,7 @@ void test_cancelled_gradients() {
     Random random(63);
     const Graph graph = random_graph("sparse", random, 60, 150, few_values);
     context = describe(graph);
-    const auto forest = forest_of<T>(make_network<T>(graph), random.vertices(2000, graph.n));
+    const auto forest = forest_of<T>(make_network<T>(graph), random.vertices(800, graph.n));
     const std::vector<T> values(forest->n_sources() * graph.n, T(1));
     const Matrix<const T> rows{values.data(), forest->n_sources(), static_cast<std::size_t>(graph.n)};
     std::vector<T> per_edge(graph.n_edges()), per_refused_edge(graph.n_edges()), all(values.size());
@@ -2114,7 +2125,7 @@ int run_all() {
     RUN_BOTH(test_empty_trees);
     RUN_BOTH(test_no_sources_and_no_vertices);
     RUN_BOTH(test_network);
-    RUN_BOTH(test_large_network);
+    RUN(test_large_network);
     RUN_BOTH(test_negative_zero);
     RUN_BOTH(test_distances);
     RUN_BOTH(test_forest);

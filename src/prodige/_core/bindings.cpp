@@ -283,6 +283,28 @@ void bind_forest(nb::module_& m, const char* name) {
             },
             "gradient"_a, "curvature"_a, "targets"_a.none(), "unreachable"_a, "n_jobs"_a)
         .def(
+            "sum_answers",
+            [](const F& forest, Array<T> if_present, Array<T> if_refused, int n_jobs) {
+                check_jobs(n_jobs);
+                check_size("if_present", if_present.size(), forest.network().topology().n_edges());
+                check_size("if_refused", if_refused.size(), forest.network().topology().n_edges());
+                Owned<T> out(forest.n_sources());
+                run([&](Watch& watch) {
+                    forest.sum_answers(view(if_present), view(if_refused), out.span(), n_jobs, watch);
+                });
+                return out.release({forest.n_sources()});
+            },
+            "if_present"_a, "if_refused"_a, "n_jobs"_a)
+        .def(
+            "score",
+            [=](const F& forest, Array<T> factors, int n_jobs) {
+                check_jobs(n_jobs);
+                check_size("factors", factors.size(), forest.n_sources());
+                return per_edge(
+                    forest, [&](std::span<T> out, Watch& watch) { forest.score(view(factors), out, n_jobs, watch); });
+            },
+            "factors"_a, "n_jobs"_a)
+        .def(
             "toggle",
             [=](const F& forest, Grid<T> gradient, std::optional<Array<Vertex>> targets, T unreachable, int n_jobs) {
                 const auto rows = check_gradient(forest, "gradient", gradient, targets, n_jobs);

@@ -92,11 +92,12 @@ class Shifts {
             distances_[v] = unreached<T>;
         }
         settled_.assign(tree.vertices.begin(), tree.vertices.end());
+        shifts_.assign(tree.size(), unreached<T>);
+        if (tree.size() == 0) return;  // a search that was asked for nothing
         number_preorder(tree);
         for (std::size_t p = 0; p < tree.size(); ++p) distances_[tree.vertices[p]] = tree.distances[p];
 
         // Ways straight from the source come first and on their own; all others start at least `nearest` away.
-        shifts_.assign(tree.size(), unreached<T>);
         look_from_source(tree, sample);
         distances_[tree.vertices[0]] = unreached<T>;
         const T nearest = tree.size() > 1 ? *std::min_element(tree.distances.begin() + 1, tree.distances.end()) : T(0);
@@ -203,6 +204,18 @@ struct GradientBench {
 }  // namespace
 
 template <class T>
+template <class Visit>
+void Forest<T>::visit_answers(std::size_t row, Visit&& visit) const {
+    const TreeView<T>& tree = trees_[row];
+    if (tree.asked_all) {
+        const Sample<T> sample = sampling_.sample(row);
+        for (Edge edge = 0; edge < network_->topology().n_edges(); ++edge) visit(edge, sample.present(edge));
+    } else {
+        for (std::size_t a = 0; a < tree.asked.size(); ++a) visit(tree.asked[a], tree.present[a] != 0);
+    }
+}
+
+template <class T>
 void Forest<T>::distances(std::span<const Vertex> targets, Matrix<T> out, int n_jobs, Watch& watch) const {
     struct Bench {
         std::vector<T> by_vertex;
@@ -298,16 +311,32 @@ void Forest<T>::toggle(std::span<const Vertex> targets, Matrix<const T> gradient
                 if (gain > 0) add(n_edges + edge, -gain * pull);
             }
         };
-        if (tree.asked_all) {
-            for (Edge edge = 0; edge < n_edges; ++edge)
-                if (!sample->present(edge)) missed(edge);
-        } else {
-            for (std::size_t a = 0; a < tree.asked.size(); ++a)
-                if (!tree.present[a]) missed(tree.asked[a]);
-        }
+        visit_answers(row, [&](Edge edge, bool present) {
+            if (!present) missed(edge);
+        });
     });
     std::copy_n(both.begin(), n_edges, of_present.begin());
     std::copy_n(both.begin() + n_edges, n_edges, of_refused.begin());
+}
+
+template <class T>
+void Forest<T>::sum_answers(std::span<const T> if_present, std::span<const T> if_refused, std::span<T> out, int n_jobs,
+                            Watch& watch) const {
+    parallel_for(n_sources(), n_jobs, watch, [&](std::size_t, std::size_t row) {
+        double sum = 0;
+        visit_answers(row, [&](Edge edge, bool present) { sum += present ? if_present[edge] : if_refused[edge]; });
+        out[row] = static_cast<T>(sum);
+    });
+}
+
+template <class T>
+void Forest<T>::score(std::span<const T> factors, std::span<T> out, int n_jobs, Watch& watch) const {
+    sum_over_sources<T>(n_sources(), out, n_jobs, watch, [&](std::size_t, std::size_t row, auto&& add) {
+        const double factor = factors[row];
+        visit_answers(row, [&](Edge edge, bool present) {
+            add(edge, factor * (static_cast<double>(present) - sampling_.probabilities[edge]));
+        });
+    });
 }
 
 template class Forest<float>;

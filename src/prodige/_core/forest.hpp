@@ -122,11 +122,22 @@ class Forest {
     void toggle(std::span<const Vertex> targets, Matrix<const T> gradient, T unreachable, std::span<T> of_present,
                 std::span<T> of_refused, int n_jobs, Watch& watch) const;
 
+    // For each source the sum over the edges it asked about of `if_present` or `if_refused`, by the answer.
+    void sum_answers(std::span<const T> if_present, std::span<const T> if_refused, std::span<T> out, int n_jobs,
+                     Watch& watch) const;
+
+    // For each edge the sum of factor * (answer - probability) over the sources that asked about it: the derivative of
+    // the log-probability of all answers by the logits, each source with a factor of its own.
+    void score(std::span<const T> factors, std::span<T> out, int n_jobs, Watch& watch) const;
+
     std::optional<Sample<T>> sample_of(std::size_t row) const {
         return sampling_.active() ? std::optional(sampling_.sample(row)) : std::nullopt;
     }
 
    private:
+    template <class Visit>
+    void visit_answers(std::size_t row, Visit&& visit) const;  // visit(edge, present) for every edge asked about
+
     template <class Value>
     std::span<const Value> keep(const std::vector<Value>& values, std::size_t count) {
         Value* copy = static_cast<Value*>(arena_.allocate(count * sizeof(Value)));

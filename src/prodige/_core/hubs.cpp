@@ -235,7 +235,7 @@ void HubNetwork<T>::build_core(const Sample<T>* sample, Watch& watch) {
                 const T length = weight + access_weights_[b];
                 if (from_hub && is_hub(hubs[b]))
                     table.lower(hubs[a], hubs[b], length, a, b);
-                else if (length != unreached<T>)
+                else if (length != unreached<T> && hubs[a] != hubs[b])  // parallel edges join nothing
                     add_shortcut(a, b, v, length);
             }
         }

@@ -1,6 +1,7 @@
 #include "search.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace prodige {
@@ -29,7 +30,7 @@ class Search {
         if constexpr (WithTree) tree_->clear(network_.topology().n_vertices());
         if (seeds.empty()) return;
         source_ = seeds.front().vertex;
-        component_size_ = network_.topology().component_size(source_);
+        component_size_ = count_reachable(seeds);
         const TargetMarks marks(*this);
         for (const Seed<T>& seed : seeds) nearest_ = std::min(nearest_, seed.distance);
         if (seeds.size() == 1 && network_.topology().degree(source_) > 0)
@@ -43,6 +44,18 @@ class Search {
     }
 
    private:
+    // Vertices in the components of the seeds.
+    std::size_t count_reachable(std::span<const Seed<T>> seeds) const {
+        const Topology& topology = network_.topology();
+        if (seeds.size() == 1) return topology.component_size(seeds.front().vertex);
+        std::map<Vertex, std::size_t> sizes;
+        for (const Seed<T>& seed : seeds)
+            sizes[topology.components()[seed.vertex]] = topology.component_size(seed.vertex);
+        std::size_t total = 0;
+        for (const auto& [component, size] : sizes) total += size;
+        return total;
+    }
+
     // Settles and expands one vertex; false when there is none left.
     bool next() {
         Vertex u;
@@ -203,7 +216,7 @@ class Search {
         for (std::size_t s = 0; s < n_samples; ++s) samples[s] = distances_[open[open.size() * s / n_samples]];
         T* quantile = samples + n_samples * 9 / 10;
         std::nth_element(samples, quantile, samples + n_samples);
-        horizon_ = *quantile;
+        if (*quantile > floor_) horizon_ = *quantile;  // with many ties it may be where the search already is
     }
 
     bool advance_horizon() {
