@@ -21,6 +21,7 @@ from search import candidate_graph
 
 from prodige import GraphEmbedding
 from prodige.engine import count_threads
+from prodige.training import make_optimizer
 
 N_SOURCES = 32
 
@@ -29,8 +30,7 @@ def make_step(estimator: str, sparse: bool) -> tuple[GraphEmbedding, Callable[[]
     """Return an embedding of the candidate graph and a function that trains it by one step."""
     graph = candidate_graph(np.random.default_rng(0))
     embedding = GraphEmbedding(*graph.edges, probability=0.9, estimator=estimator, sparse=sparse)
-    make = torch.optim.SparseAdam if sparse else torch.optim.Adam
-    optimizer = make(list(embedding.parameters()), lr=0.001)
+    optimizer = make_optimizer("sparse-adam" if sparse else "adam", embedding, 0.001)
     sources = torch.randperm(graph.n_items, generator=torch.Generator().manual_seed(0))[:N_SOURCES]
     wanted = torch.rand(N_SOURCES, graph.n_items)
 
@@ -38,7 +38,7 @@ def make_step(estimator: str, sparse: bool) -> tuple[GraphEmbedding, Callable[[]
         optimizer.zero_grad()
         losses = (embedding(sources) - wanted).square().mean(1)
         embedding.surrogate(losses).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()  # type: ignore[no-untyped-call]
+        optimizer.step()
 
     return embedding, step
 

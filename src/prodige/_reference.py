@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+SEARCHED_SUBTREE = 64  # larger ones are not searched for ways back in
+
 _STEP = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 
@@ -98,11 +100,12 @@ def shift(
     unreachable: float,
     present: Callable[[int], bool] | None = None,
 ) -> float:
-    """How far ``v`` moves without the edge above it: the best other way into it that does not start below it."""
+    """How far ``v`` moves without the edge above it: the best way into its subtree, and up the tree from there."""
     below = tree.subtree(v)
     ways = [
-        tree.distance[u] + weights[e]
-        for u, e in neighbors(tails, heads, v)
+        tree.distance[u] + weights[e] + (tree.distance[x] - tree.distance[v])
+        for x in (below if len(below) <= SEARCHED_SUBTREE else {v})
+        for u, e in neighbors(tails, heads, x)
         if e != tree.edge[v] and u in tree.distance and u not in below and (present is None or present(e))
     ]
     return max(min([unreachable, *ways]) - tree.distance[v], 0.0)

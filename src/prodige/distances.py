@@ -14,6 +14,7 @@ from prodige.gradients import (
     Asked,
     Baseline,
     LogProbability,
+    ScoreTerm,
     as_gradient,
     leave_one_out,
     presence_gradient,
@@ -177,5 +178,8 @@ class Sample:
             values = values - self._embedding.running_mean(self._sources, values)
         elif baseline != "none":
             raise ValueError(f"baseline must be 'leave-one-out', 'running-mean' or 'none', got {baseline!r}")
-        score = (values * self.log_prob).mean()
-        return total + score - score.detach()
+        factors = values.flatten() / values.numel()
+        score: torch.Tensor = ScoreTerm.apply(  # type: ignore[no-untyped-call]
+            self._embedding.theta_b, factors, self._forest, self._embedding.sparse, self._n_jobs
+        )
+        return total + score

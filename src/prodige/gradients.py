@@ -23,8 +23,8 @@ about, and :math:`g` is the derivative of the loss by the distances.
     .. math:: -\tfrac12 \sum_s \bigl(b_e (1 - p_e) + (1 - b_e)\, p_e\bigr)\, \Delta_{se}
               \sum_{v \text{ below } e} g_{sv}
 
-    Any loss, no baseline, little noise. Biased where the rest of the subtree would find yet another way in, since only
-    one replacement is looked at.
+    Any loss, no baseline, little noise. Biased where parts of the subtree would find a shorter way of their own, since
+    all of it is taken to move alike.
 
 ``"path"``
     Path likelihood: the gradient of :math:`-\operatorname{mean} \log p_e` over the edges of the shortest paths in use.
@@ -110,6 +110,26 @@ class LogProbability(torch.autograd.Function):
         (theta_b,) = ctx.saved_tensors
         total = ctx.forest.score(gradients[0].contiguous().numpy(), ctx.n_jobs)
         return as_gradient(total, theta_b, ctx.sparse), None, None, None
+
+
+class ScoreTerm(torch.autograd.Function):
+    """Zero, with the gradient of a weighted sum of log-probabilities: what the log-derivative trick adds to a loss."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, theta_b: torch.Tensor, factors: torch.Tensor, forest: Forest, sparse: bool, n_jobs: int
+    ) -> Any:
+        """Remember the factor of each search."""
+        ctx.factors, ctx.forest, ctx.sparse, ctx.n_jobs = factors, forest, sparse, n_jobs
+        ctx.save_for_backward(theta_b)
+        return theta_b.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Add up over the searches."""
+        (theta_b,) = ctx.saved_tensors
+        total = ctx.forest.score((ctx.factors * gradients[0]).contiguous().numpy(), ctx.n_jobs)
+        return as_gradient(total, theta_b, ctx.sparse), None, None, None, None
 
 
 class Asked:

@@ -310,7 +310,7 @@ def make_optimizer(
     if not (math.isfinite(learning_rate) and learning_rate > 0):
         raise ValueError(f"learning_rate must be a finite number above 0, got {learning_rate}")
     if optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=learning_rate)
+        return torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
     if optimizer == "sparse-adam":
         return torch.optim.SparseAdam(list(model.parameters()), lr=learning_rate)
     raise ValueError(f"optimizer must be 'adam', 'sparse-adam' or a torch optimizer, got {optimizer!r}")

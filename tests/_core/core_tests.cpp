@@ -1232,10 +1232,14 @@ double sum_below(const OnlyWays& ways, Vertex v, std::span<const double> values)
 // How far v and all below it move when the edge above is gone: the definition in forest.hpp, word by word.
 double shift_without_edge(const Graph& graph, const OnlyWays& ways, Vertex v, double unreachable, const Keep& keep) {
     double best = unreached<double>;
+    const bool whole = std::accumulate(ways.below[v].begin(), ways.below[v].end(), 0) <= searched_subtree;
     for (Edge e = 0; e < graph.n_edges(); ++e) {
-        if (e == ways.into[v] || (graph.tails[e] != v && graph.heads[e] != v) || !keep(e)) continue;
-        const Vertex u = other_end(graph, e, v);
-        if (!ways.below[v][u]) best = std::min(best, ways.distances[u] + graph.weights[e]);
+        if (e == ways.into[v] || !keep(e)) continue;
+        for (const Vertex x : {graph.tails[e], graph.heads[e]}) {
+            const Vertex u = other_end(graph, e, x);
+            if (!ways.below[v][x] || ways.below[v][u] || (x != v && !whole)) continue;
+            best = std::min(best, ways.distances[u] + graph.weights[e] + ways.distances[x] - ways.distances[v]);
+        }
     }
     return std::max(std::min(best, unreachable) - ways.distances[v], 0.0);
 }

@@ -11,16 +11,16 @@ namespace {
 // shares of a block of sources, small enough to stay in the cache, and then each adds up a range of edges.
 template <class T, class Contribute>
 void sum_over_sources(std::size_t n_sources, std::span<T> out, int n_jobs, Watch& watch, Contribute&& contribute) {
-    std::vector<double> totals(out.size(), 0.0);
+    LargeVector<double> totals(out.size(), 0.0);
     if (n_jobs == 1) {
         for (std::size_t row = 0; row < n_sources; ++row) {
             watch.check();
-            contribute(0, row, [&](Edge edge, double share) { totals[edge] += share; });
+            contribute(0, row, [&](Edge edge, double share) { totals[edge] += static_cast<T>(share); });
         }
     } else {
         struct Share {
             Edge edge;
-            double value;
+            T value;  // rounded, on one thread too: half the memory to pass on
         };
         const std::size_t block = 8 * static_cast<std::size_t>(n_jobs);
         std::vector<std::vector<Share>> shares(std::min(block, n_sources));
@@ -28,7 +28,8 @@ void sum_over_sources(std::size_t n_sources, std::span<T> out, int n_jobs, Watch
             const std::size_t count = std::min(block, n_sources - first);
             parallel_for(count, n_jobs, watch, [&](std::size_t worker, std::size_t row) {
                 shares[row].clear();
-                contribute(worker, first + row, [&](Edge edge, double share) { shares[row].push_back({edge, share}); });
+                contribute(worker, first + row,
+                           [&](Edge edge, double share) { shares[row].push_back({edge, static_cast<T>(share)}); });
             });
             parallel_ranges(out.size(), n_jobs, watch, [&](std::size_t begin, std::size_t end) {
                 const auto lowest = static_cast<Edge>(begin);
@@ -97,15 +98,25 @@ class Shifts {
         number_preorder(tree);
         for (std::size_t p = 0; p < tree.size(); ++p) distances_[tree.vertices[p]] = tree.distances[p];
 
-        // Ways straight from the source come first and on their own; all others start at least `nearest` away.
+        // Ways straight from the source come first and on their own; all others start at least `nearest_` away.
         look_from_source(tree, sample);
         distances_[tree.vertices[0]] = unreached<T>;
-        const T nearest = tree.size() > 1 ? *std::min_element(tree.distances.begin() + 1, tree.distances.end()) : T(0);
+        nearest_ = tree.size() > 1 ? *std::min_element(tree.distances.begin() + 1, tree.distances.end()) : T(0);
+        others_ = direct_;
         for (Vertex v = 0; v < network_.topology().n_vertices(); ++v) {  // in the order of the arcs in memory
             const std::int32_t p = positions_[v];
-            if (p == no_position || p == 0) continue;
-            const T other = best_other_way(tree, p, sample, shifts_[p], nearest);
-            shifts_[p] = std::max(std::min(other, unreachable) - tree.distances[p], T(0));
+            if (p != no_position && p != 0) others_[p] = best_way_in(tree, p, p, others_[p], sample);
+        }
+        // Most vertices are leaves of the tree, and done. Below the others the way back in may start lower down.
+        for (std::size_t p = 1; p < tree.size(); ++p) {
+            const std::int32_t n_searched = sizes_[p] <= searched_subtree ? sizes_[p] : 1;
+            for (std::int32_t o = order_[p] + 1; o < order_[p] + n_searched; ++o) {
+                const std::int32_t q = by_order_[o];
+                const T climb = tree.distances[q] - tree.distances[p];
+                others_[p] = std::min(others_[p], direct_[q] + climb);
+                others_[p] = best_way_in(tree, p, q, others_[p], sample);
+            }
+            shifts_[p] = std::max(std::min(others_[p], unreachable) - tree.distances[p], T(0));
         }
     }
 
@@ -120,12 +131,14 @@ class Shifts {
         for (std::size_t p = n; p-- > 1;) sizes_[tree.parents[p]] += sizes_[p];
         order_.assign(n, 0);
         next_.assign(n, 0);
+        by_order_.assign(n, 0);
         for (std::size_t p = 0; p < n; ++p) {
             if (p > 0) {
                 order_[p] = next_[tree.parents[p]];
                 next_[tree.parents[p]] += sizes_[p];
             }
             next_[p] = order_[p] + 1;
+            by_order_[order_[p]] = static_cast<std::int32_t>(p);
             positions_[tree.vertices[p]] = static_cast<std::int32_t>(p);
         }
     }
@@ -135,25 +148,28 @@ class Shifts {
     }
 
     void look_from_source(const TreeView<T>& tree, const Sample<T>* sample) {
+        direct_.assign(tree.size(), unreached<T>);
         const Vertex source = tree.vertices[0];
         for (std::int32_t arc = network_.begin(source); arc < network_.end(source); ++arc) {
             const std::int32_t p = positions_[network_.arcs()[arc].target];
             const Edge edge = network_.arc_edges()[arc];
             if (p == no_position || edge == tree.edges[p] || (sample && !sample->present(edge))) continue;
-            shifts_[p] = std::min(shifts_[p], network_.arcs()[arc].weight);
+            direct_[p] = std::min(direct_[p], network_.arcs()[arc].weight);
         }
     }
 
-    T best_other_way(const TreeView<T>& tree, std::size_t p, const Sample<T>* sample, T best, T nearest) const {
-        const Vertex v = tree.vertices[p];
+    // The shortest way to `top` without the edge above it that enters its subtree at `entry` and climbs up from there.
+    T best_way_in(const TreeView<T>& tree, std::size_t top, std::size_t entry, T best, const Sample<T>* sample) const {
+        const Vertex v = tree.vertices[entry];
+        const T climb = tree.distances[entry] - tree.distances[top];
         const std::int32_t end = network_.end(v);
         for (std::int32_t arc = network_.begin(v); arc < end; ++arc) {
             const auto [u, weight] = network_.arcs()[arc];
-            if (nearest + weight >= best) break;  // arcs are sorted
-            const T way = distances_[u] + weight;
+            if (nearest_ + weight + climb >= best) break;  // arcs are sorted
+            const T way = distances_[u] + weight + climb;
             if (!(way < best)) continue;
             const Edge edge = network_.arc_edges()[arc];
-            if (edge != tree.edges[p] && !below(positions_[u], p) && (!sample || sample->present(edge))) best = way;
+            if (edge != tree.edges[top] && !below(positions_[u], top) && (!sample || sample->present(edge))) best = way;
         }
         return best;
     }
@@ -162,8 +178,9 @@ class Shifts {
     std::vector<Vertex> settled_;
     std::vector<std::int32_t> positions_;  // by vertex
     std::vector<T> distances_;             // by vertex; not for the source
-    std::vector<std::int32_t> sizes_, order_, next_;
-    std::vector<T> shifts_;
+    std::vector<std::int32_t> sizes_, order_, by_order_, next_;
+    std::vector<T> direct_, others_, shifts_;
+    T nearest_ = 0;  // no settled vertex but the source is closer
 };
 
 // What a worker keeps from one source to the next.

@@ -20,7 +20,7 @@ namespace prodige {
 
 inline void* allocate_large(std::size_t bytes) {
     constexpr std::size_t huge_page = std::size_t(1) << 21;
-    if (bytes < 2 * huge_page) {
+    if (bytes < huge_page) {
         if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
         throw std::bad_alloc();
     }

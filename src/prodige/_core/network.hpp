@@ -160,7 +160,7 @@ class Network {
 
     std::shared_ptr<const Topology> topology_;
     std::shared_ptr<ScratchPool<T>> scratch_;
-    std::vector<T> weights_;
+    LargeVector<T> weights_;
     LargeVector<Arc<T>> arcs_;
     LargeVector<Edge> arc_edges_;
     std::vector<T> calibers_;
