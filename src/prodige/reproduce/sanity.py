@@ -94,7 +94,7 @@ def learn(distances: NDArray[np.float64], start: Start = "distances", seed: int 
 
     while True:
         # No momentum: an edge that shoots past its distance would leave the safe side.
-        rate, n_steps = (0.001, 200) if start == "distances" else (0.02, 800)
+        rate, n_steps = (0.0001, 200) if start == "distances" else (0.02, 800)
         optimizer = torch.optim.Adam(embedding.parameters(), lr=rate, betas=(0.0, 0.99))
         fit(embedding, loss, n_steps=n_steps, batch_size=n, optimizer=optimizer, random_state=seed)
         useful = removal_costs(embedding, loss) > TOLERANCE**2 / n**2
