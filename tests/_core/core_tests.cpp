@@ -1927,7 +1927,7 @@ bool is_cancelled(const Call& call, Impatience& impatience) {
 
 // Watches do not ask in their first 50 ms; those of all calls wait together.
 void check_cancelled(std::vector<Call> calls) {
-    for (int attempt = 0; attempt < 10 && !calls.empty(); ++attempt) {
+    for (int attempt = 0; attempt < 200 && !calls.empty(); ++attempt) {
         std::vector<std::unique_ptr<Impatience>> impatiences;
         for (std::size_t c = 0; c < calls.size(); ++c) impatiences.push_back(std::make_unique<Impatience>());
         std::this_thread::sleep_for(std::chrono::milliseconds(60));
