@@ -404,6 +404,10 @@ def test_bad_arguments_raise() -> None:
         network.distances(ids, None, 3, 0)
     with pytest.raises(ValueError, match=r"probabilities\[1\]"):
         network.search(ids, probabilities=np.array([0.5, 1.5], np.float32))
+    with pytest.raises(ValueError, match="k = 0"):
+        network.search(ids, k=0, n_items=3)
+    with pytest.raises(ValueError, match="k = 0"):
+        network.neighbors(ids, 3, 0, None, 1)
     forest = network.search(ids)
     with pytest.raises(ValueError, match="rows"):
         forest.backward(np.ones((3, 3), np.float32), None, 1)

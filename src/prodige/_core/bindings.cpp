@@ -161,6 +161,7 @@ Stop<T> make_stop(Vertex n_vertices, Vertex n_items, std::optional<std::size_t> 
     Stop<T> stop;
     stop.n_items = n_items;
     if (k) {
+        if (*k == 0) throw std::invalid_argument("k = 0 asks for nothing");
         stop.until = Until::nearest;
         stop.k = *k;
     } else if (radius) {
@@ -181,7 +182,6 @@ nb::tuple find_neighbors(const Engine& network, const Array<Vertex>& sources, Ve
     check_jobs(n_jobs);
     check_vertices("sources", view(sources), topology.n_vertices());
     if (!k && !radius) throw std::invalid_argument("give k or radius");
-    if (k && *k == 0) throw std::invalid_argument("k = 0 asks for nothing");
     const Stop<T> stop = make_stop<T>(topology.n_vertices(), n_items, k, radius, {}, false);
     std::vector<Neighbors<T>> found;
     run([&](Watch& watch) { found = find(network, view(sources), stop, watch); });

@@ -12,7 +12,7 @@ namespace {
 template <class T, class Contribute>
 void sum_over_sources(std::size_t n_sources, std::span<T> out, int n_jobs, Watch& watch, Contribute&& contribute) {
     LargeVector<double> totals(out.size(), 0.0);
-    if (n_jobs == 1) {
+    if (n_jobs <= 1) {
         for (std::size_t row = 0; row < n_sources; ++row) {
             watch.check();
             contribute(0, row, [&](Edge edge, double share) { totals[edge] += static_cast<T>(share); });

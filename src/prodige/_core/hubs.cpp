@@ -328,6 +328,7 @@ std::vector<Neighbors<T>> HubNetwork<T>::neighbors(std::span<const Vertex> sourc
                 for (Vertex v = 0; v < stop.n_items; ++v) {
                     if (v == source || row[v] == unreached<T>) continue;
                     const Label<T> label(row[v], v);
+                    if (stop.k == 0) break;
                     if (nearest.size() < stop.k) {
                         nearest.push(label);
                     } else if (label < nearest.top()) {
