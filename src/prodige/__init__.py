@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 from prodige.graph import Graph
 
 if TYPE_CHECKING:
+    from prodige.compression import DistanceCompressor
     from prodige.distances import Sample
     from prodige.embedding import GraphEmbedding
 
 __version__ = _version("prodige")
-__all__ = ["Graph", "GraphEmbedding", "Sample", "__version__"]
+__all__ = ["DistanceCompressor", "Graph", "GraphEmbedding", "Sample", "__version__"]
 
-_LAZY = {"GraphEmbedding": "prodige.embedding", "Sample": "prodige.distances"}
+_LAZY = {
+    "DistanceCompressor": "prodige.compression",
+    "GraphEmbedding": "prodige.embedding",
+    "Sample": "prodige.distances",
+}
 
 
 def __getattr__(name: str) -> Any:

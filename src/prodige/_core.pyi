@@ -143,3 +143,32 @@ class HubNetwork64(_HubNetwork):
         groups: _UInt64 | None = None,
         n_jobs: int = 1,
     ) -> Forest64: ...
+
+LANES: int
+
+def measure_stress(
+    hubs: HubNetwork32,
+    sources: NDArray[np.int32],
+    wanted: NDArray[np.float32],
+    blocks: NDArray[np.int32],
+    longest: float,
+    with_flows: bool,
+    n_jobs: int,
+) -> tuple[
+    float,
+    float,
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]: ...
+def attach(
+    items: NDArray[np.int32],
+    sources: NDArray[np.int32],
+    wanted: NDArray[np.float32],
+    distances: NDArray[np.float32],
+    first_column: int,
+    n_arcs: int,
+    n_jobs: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]: ...

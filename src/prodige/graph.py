@@ -8,12 +8,13 @@ graph never changes, so it can be shared between threads and used as a key.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prodige import _core
+from prodige import _core, fileformat
 from prodige._validation import (
     MAX_EDGES,
     MAX_INT32,
@@ -41,7 +42,7 @@ class Edges(NamedTuple):
 class Graph:
     """An undirected weighted graph whose first ``n_items`` vertices are data and whose other vertices are hubs.
 
-    Made by :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_networkx`.
+    Made by :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_networkx`; kept by :meth:`save` and :meth:`load`.
 
     Shapes:
         - sources ``[S]`` and targets ``[T]``: vertex ids; hubs are allowed
@@ -245,6 +246,56 @@ class Graph:
         graph.add_nodes_from(range(self.n_vertices))
         graph.add_weighted_edges_from(zip(*(column.tolist() for column in self._edges), strict=True))
         return graph
+
+    # -- keeping -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: fileformat.StrPath, metadata: Mapping[str, Any] | None = None) -> None:
+        """Write the graph to a ``.prodige`` file; one that is there is replaced in one step, or stays as it was.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Written to exactly here, no ending is added.
+        metadata : mapping, optional
+            Who made it, from what: anything that JSON can hold, under keys that are strings. It is not part of the
+            graph; :func:`prodige.fileformat.describe` reads it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from prodige import Graph
+        >>> graph = Graph.from_edges([0], [1], [2.0])
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     graph.save(f"{directory}/pair.prodige", metadata={"made by": "Ada"})
+        ...     Graph.load(f"{directory}/pair.prodige") == graph
+        True
+        """
+        fileformat.write(path, self, metadata)
+
+    @classmethod
+    def load(cls, path: fileformat.StrPath) -> Graph:
+        """Read a graph from a ``.prodige`` file. Nothing in the file is trusted.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        prodige.fileformat.FileFormatError
+            If the file is damaged, of a newer version, or something else. It is a ``ValueError``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from prodige import Graph
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     Graph.from_edges([0, 1], [1, 2], [2.0, 1.0]).save(f"{directory}/three.prodige")
+        ...     Graph.load(f"{directory}/three.prodige").distance(0, 2)
+        3.0
+        """
+        description, i, j, weight = fileformat.read(path)
+        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items)
 
     # -- what it is --------------------------------------------------------------------------------------------------
 

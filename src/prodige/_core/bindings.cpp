@@ -15,6 +15,7 @@
 #include "hubs.hpp"
 #include "network.hpp"
 #include "search.hpp"
+#include "stress.hpp"
 #include "topology.hpp"
 
 namespace nb = nanobind;
@@ -467,6 +468,67 @@ void bind_hub_network(nb::module_& m, const char* name) {
             "n_jobs"_a = 1);
 }
 
+Wanted<float> make_wanted(const Array<Vertex>& sources, const Grid<float>& wanted) {
+    check_size("sources", sources.size(), wanted.shape(1));
+    if (sources.size() % lanes != 0)
+        throw std::invalid_argument("sources has " + std::to_string(sources.size()) + " entries, not a multiple of " +
+                                    std::to_string(lanes));
+    return {view(sources), {wanted.data(), wanted.shape(0), wanted.shape(1)}};
+}
+
+// Compression works in single precision only: its targets have no more.
+void bind_stress(nb::module_& m) {
+    m.attr("LANES") = lanes;
+    m.def(
+        "measure_stress",
+        [](const HubNetwork<float>& hubs, Array<Vertex> sources, Grid<float> wanted, Array<std::int32_t> blocks,
+           float longest, bool with_flows, int n_jobs) {
+            check_jobs(n_jobs);
+            const Wanted<float> targets = make_wanted(sources, wanted);
+            check_vertices("sources", view(sources), hubs.network().topology().n_vertices());
+            if (wanted.shape(0) > static_cast<std::size_t>(hubs.network().topology().n_vertices()))
+                throw std::invalid_argument("wanted has more rows than there are vertices");
+            for (const std::int32_t block : view(blocks))
+                if (block < 0 || static_cast<std::size_t>(block) >= sources.size() / lanes)
+                    throw std::out_of_range("there is no block " + std::to_string(block));
+            Stress<float> stress;
+            run([&](Watch& watch) {
+                stress = measure_stress<float>(hubs, targets, view(blocks), longest, with_flows, n_jobs, watch);
+            });
+            const auto out = [](const std::vector<double>& values) {
+                return copy_out(std::span<const double>(values));
+            };
+            return nb::make_tuple(stress.loss, stress.n_pairs, out(stress.gradient), out(stress.uses), out(stress.cost),
+                                  out(stress.flow_residuals), out(stress.flow_uses));
+        },
+        "hubs"_a, "sources"_a, "wanted"_a, "blocks"_a, "longest"_a, "with_flows"_a, "n_jobs"_a);
+    m.def(
+        "attach",
+        [](Array<Vertex> items, Array<Vertex> sources, Grid<float> wanted, Grid<float> distances,
+           std::size_t first_column, std::size_t n_arcs, int n_jobs) {
+            check_jobs(n_jobs);
+            const Wanted<float> targets = make_wanted(sources, wanted);
+            check_vertices("items", view(items), static_cast<Vertex>(wanted.shape(0)));
+            if (distances.shape(1) % lanes != 0 || first_column > sources.size() ||
+                distances.shape(1) > sources.size() - first_column)
+                throw std::invalid_argument("distances has " + std::to_string(distances.shape(1)) +
+                                            " columns, which is no window of the sources");
+            Attachments<float> found;
+            run([&](Watch& watch) {
+                found = attach<float>(view(items), targets, {distances.data(), distances.shape(0), distances.shape(1)},
+                                      first_column, n_arcs, n_jobs, watch);
+            });
+            const std::size_t n = items.size(), k = found.n_arcs;
+            Owned<std::int32_t> hubs(n * k);
+            Owned<float> weights(n * k * k), errors(n * k);
+            std::copy(found.hubs.begin(), found.hubs.end(), hubs.data());
+            std::copy(found.weights.begin(), found.weights.end(), weights.data());
+            std::copy(found.errors.begin(), found.errors.end(), errors.data());
+            return nb::make_tuple(hubs.release({n, k}), weights.release({n, k, k}), errors.release({n, k}));
+        },
+        "items"_a, "sources"_a, "wanted"_a, "distances"_a, "first_column"_a, "n_arcs"_a, "n_jobs"_a);
+}
+
 }  // namespace
 }  // namespace prodige
 
@@ -523,4 +585,5 @@ NB_MODULE(_core, m) {
     bind_network<double>(m, "Network64");
     bind_hub_network<float>(m, "HubNetwork32");
     bind_hub_network<double>(m, "HubNetwork64");
+    bind_stress(m);
 }

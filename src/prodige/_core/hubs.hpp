@@ -74,6 +74,26 @@ class HubNetwork {
     // Trees to every vertex that can be reached, into the rows `rows` of a forest over the same sources.
     void grow(Forest<T>& forest, std::span<const std::size_t> rows, int n_jobs, Watch& watch) const;
 
+    // Distances from one source to the core, left in `scratch`; as a tree over the core's own vertices and edges too
+    // unless `tree` is null. Its roots hang on the access arcs of the source, which stand in place of their edges.
+    void search_core(Vertex source, Scratch<T>& scratch, Tree<T>* tree, Watch& watch) const;
+
+    // The one or two edges of the graph that an edge of the core stands for.
+    template <class Visit>
+    void visit_edges(Edge core_edge, Visit&& visit) const {
+        if (static_cast<std::size_t>(core_edge) < core_edges_.size()) {
+            visit(core_edges_[core_edge]);
+            return;
+        }
+        const Shortcut& shortcut = shortcuts_[core_edge - core_edges_.size()];
+        visit(layout_->access_edges()[shortcut.first]);
+        visit(layout_->access_edges()[shortcut.second]);
+    }
+
+    AccessView<T> access() const noexcept {
+        return {layout_->access_offsets().data(), layout_->access_core().data(), access_weights_.data()};
+    }
+
    private:
     // Two arcs of one spoke that join two core vertices.
     struct Shortcut {
@@ -82,12 +102,8 @@ class HubNetwork {
     };
 
     void build_core(const Sample<T>* sample, Watch& watch);
-    void search_core(Vertex source, Scratch<T>& scratch, Tree<T>* tree, Watch& watch) const;
     void expand(const Tree<T>& core_tree, Vertex source, std::span<const T> distances,
                 std::span<const std::int32_t> arcs, std::vector<std::int32_t>& positions, Tree<T>& tree) const;
-    AccessView<T> access() const noexcept {
-        return {layout_->access_offsets().data(), layout_->access_core().data(), access_weights_.data()};
-    }
 
     std::shared_ptr<const Network<T>> network_;
     std::shared_ptr<const HubLayout> layout_;

@@ -20,6 +20,31 @@ struct AccessView {
     const T* weights;
 };
 
+// One pass of squared errors over some targets. Sources come in blocks of `lanes`; what belongs to a block lies at its
+// place in arrays of [block][core vertex][lane].
+template <class T>
+struct StressPass {
+    AccessView<T> access;
+    std::size_t n_core;
+    std::size_t n_blocks;
+    const T* wanted;                // [vertex][column]: the distance that should come out
+    std::size_t stride;             // columns of `wanted`
+    const std::int32_t* columns;    // [block]: its first column
+    const std::int32_t* sources;    // [block][lane]: the source vertex
+    const T* distances;             // [block][core vertex][lane]: from the source
+    T longest;                      // stands for the way of a target that loses its only arc
+    T *residuals, *uses, *costs;    // [arc]: sums over the sources whose path ends with it
+    T *core_residuals, *core_uses;  // [block][core vertex][lane]: sums over the targets behind it
+    T* scratch;                     // 3 * lanes for every arc of a vertex
+};
+
+template <class T>
+struct Detour {
+    T uses;   // columns it is the shortest way for
+    T slack;  // sum of wanted - from over them: their mean is the best weight
+    T gain;   // by how much the squared error falls
+};
+
 template <class T>
 struct Kernels {
     // For each of `count` targets (targets[c], or first + c where `targets` is null) the minimum over its arcs of
@@ -29,6 +54,12 @@ struct Kernels {
     // The same with the arc that gave the minimum (-1: none), laid out like `out`.
     void (*nearest_arc)(const AccessView<T>& access, const std::int32_t* targets, std::size_t first, std::size_t count,
                         const T* distances, T* out, std::int32_t* arcs, std::size_t stride);
+    // Sum of squared residuals of the targets first to last - 1, and everything learning wants to know about it.
+    double (*stress)(const StressPass<T>& pass, std::size_t first, std::size_t last);
+    // Sum of (wanted - from - weight)² over `count` columns.
+    T (*misfit)(const T* wanted, const T* from, T weight, std::size_t count);
+    // What a further way of length from + weight would change where it is shorter than `known`.
+    Detour<T> (*detour)(const T* wanted, const T* known, const T* from, T weight, std::size_t count);
 };
 
 template <class T>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from prodige.cli import reproduce
+from prodige.cli import graphs, reproduce
 
 app = typer.Typer(
     name="prodige",
@@ -13,6 +13,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+graphs.register(app)
 app.add_typer(reproduce.app, name="reproduce")
 
 

@@ -1,0 +1,363 @@
+#include "stress.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace prodige {
+
+namespace {
+
+// Sums are taken over so many ranges of items, however many threads there are: the same bits for any number.
+constexpr std::size_t n_ranges = 8;
+
+// The trees of one block of sources over the core, with room for what their edges add up to.
+template <class T>
+struct CoreBlock {
+    std::vector<Tree<T>> trees = std::vector<Tree<T>>(lanes);
+    std::vector<double> gradient, uses, cost;  // by core edge
+    std::vector<double> flow_residuals, flow_uses;
+};
+
+// By how much a core vertex moves away if the last edge on its way is lost: the best other arc that does not come from
+// below it. Ways straight from the source are left out, so this may be too much for a neighbour of the source.
+template <class T>
+T find_shift(const Network<T>& core, const Tree<T>& tree, const std::vector<std::int32_t>& positions,
+             std::int32_t position, T longest) {
+    const Vertex v = tree.vertices[position];
+    T best = longest;
+    for (std::int32_t arc = core.begin(v); arc < core.end(v); ++arc) {
+        std::int32_t above = positions[core.arcs()[arc].target];
+        if (above == no_position || core.arc_edges()[arc] == tree.edges[position]) continue;
+        const T way = tree.distances[above] + core.arcs()[arc].weight;
+        if (!(way < best)) continue;
+        while (above > position) above = tree.parents[above];
+        if (above != position) best = way;
+    }
+    return std::max(best - tree.distances[position], T(0));
+}
+
+}  // namespace
+
+template <class T>
+Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+                         T longest, bool with_flows, int n_jobs, Watch& watch) {
+    const HubLayout& layout = hubs.layout();
+    const Network<T>& core = hubs.core();
+    const std::size_t n_core = layout.n_core();
+    const std::size_t n_hubs = with_flows ? layout.n_hubs() : 0;
+    const std::size_t n_core_edges = core.topology().n_edges();
+    const std::size_t n_items = wanted.distances.rows;
+    const std::size_t cells = blocks.size() * n_core * lanes;
+
+    std::vector<std::int32_t> columns(blocks.size()), sources(blocks.size() * lanes);
+    std::vector<T> distances(cells, unreached<T>);
+    std::vector<CoreBlock<T>> core_blocks(blocks.size());
+    {
+        WorkerScratch<T> scratch(core.scratch(), n_jobs);
+        parallel_for(blocks.size(), n_jobs, watch, [&](std::size_t worker, std::size_t b) {
+            columns[b] = blocks[b] * static_cast<std::int32_t>(lanes);
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                const Vertex source = wanted.sources[columns[b] + lane];
+                sources[b * lanes + lane] = source;
+                Tree<T>& tree = core_blocks[b].trees[lane];
+                hubs.search_core(source, scratch[worker], &tree, watch);
+                scratch[worker].reset();
+                for (std::size_t p = 0; p < tree.size; ++p)
+                    distances[(b * n_core + tree.vertices[p]) * lanes + lane] = tree.distances[p];
+            }
+        });
+    }
+
+    const AccessView<T> access = hubs.access();
+    const std::size_t n_arcs = layout.access_core().size();
+    std::int32_t most_arcs = 0;
+    for (std::size_t v = 0; v < n_items; ++v)
+        most_arcs = std::max(most_arcs, access.offsets[v + 1] - access.offsets[v]);
+    std::vector<T> residuals(n_arcs), uses(n_arcs), costs(n_arcs);
+    std::vector<std::vector<T>> core_residuals(n_ranges), core_uses(n_ranges);
+    double losses[n_ranges];
+    parallel_for(n_ranges, n_jobs, watch, [&](std::size_t, std::size_t range) {
+        std::vector<T> scratch(3 * lanes * most_arcs);
+        core_residuals[range].assign(cells, T(0));
+        core_uses[range].assign(cells, T(0));
+        const StressPass<T> pass{access,
+                                 n_core,
+                                 blocks.size(),
+                                 wanted.distances.data,
+                                 wanted.distances.columns,
+                                 columns.data(),
+                                 sources.data(),
+                                 distances.data(),
+                                 longest,
+                                 residuals.data(),
+                                 uses.data(),
+                                 costs.data(),
+                                 core_residuals[range].data(),
+                                 core_uses[range].data(),
+                                 scratch.data()};
+        losses[range] = kernels<T>().stress(pass, n_items * range / n_ranges, n_items * (range + 1) / n_ranges);
+    });
+
+    parallel_for(blocks.size(), n_jobs, watch, [&](std::size_t, std::size_t b) {
+        CoreBlock<T>& block = core_blocks[b];
+        block.gradient.assign(n_core_edges, 0);
+        block.uses.assign(n_core_edges, 0);
+        block.cost.assign(n_core_edges, 0);
+        std::vector<std::int32_t> positions(n_core);
+        block.flow_residuals.assign(n_hubs * n_hubs, 0);
+        block.flow_uses.assign(n_hubs * n_hubs, 0);
+        std::vector<double> pull(n_core), count(n_core);  // by position: what hangs on a vertex
+        std::vector<std::size_t> root(n_core);            // by position: the core vertex where its path enters
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const Tree<T>& tree = block.trees[lane];
+            std::fill(positions.begin(), positions.end(), no_position);
+            for (std::size_t p = 0; p < tree.size; ++p) {
+                positions[tree.vertices[p]] = static_cast<std::int32_t>(p);
+                const std::size_t cell = (b * n_core + tree.vertices[p]) * lanes + lane;
+                pull[p] = count[p] = 0;
+                for (std::size_t range = 0; range < n_ranges; ++range) {
+                    pull[p] += core_residuals[range][cell];
+                    count[p] += core_uses[range][cell];
+                }
+                const std::int32_t parent = tree.parents[p];
+                root[p] = parent == no_position ? static_cast<std::size_t>(tree.vertices[p]) : root[parent];
+                if (std::max<std::size_t>(root[p], tree.vertices[p]) < n_hubs) {
+                    block.flow_residuals[root[p] * n_hubs + tree.vertices[p]] += pull[p];
+                    block.flow_uses[root[p] * n_hubs + tree.vertices[p]] += count[p];
+                }
+            }
+            for (auto p = static_cast<std::int32_t>(tree.size) - 1; p >= 0; --p) {
+                const std::int32_t parent = tree.parents[p];
+                if (parent == no_position) continue;
+                pull[parent] += pull[p];
+                count[parent] += count[p];
+                if (count[p] == 0) continue;
+                const Edge edge = tree.edges[p];
+                const double shift = find_shift(core, tree, positions, p, longest);
+                block.gradient[edge] += pull[p];
+                block.uses[edge] += count[p];
+                block.cost[edge] += shift * (2 * pull[p] + count[p] * shift);
+            }
+        }
+    });
+
+    Stress<T> stress;
+    const std::size_t n_edges = hubs.network().topology().n_edges();
+    stress.gradient.assign(n_edges, 0);
+    stress.uses.assign(n_edges, 0);
+    stress.cost.assign(n_edges, 0);
+    for (const double loss : losses) stress.loss += loss;
+    for (const Vertex source : sources) stress.n_pairs += n_items - (static_cast<std::size_t>(source) < n_items);
+    const auto add = [&](Edge edge, double gradient, double pairs, double cost) {
+        stress.gradient[edge] += gradient;
+        stress.uses[edge] += pairs;
+        stress.cost[edge] += cost;
+    };
+    for (std::size_t arc = 0; arc < static_cast<std::size_t>(access.offsets[n_items]); ++arc)
+        if (const Edge edge = layout.access_edges()[arc]; edge != no_edge)
+            add(edge, residuals[arc], uses[arc], costs[arc]);
+    stress.flow_residuals.assign(n_hubs * n_hubs, 0);
+    stress.flow_uses.assign(n_hubs * n_hubs, 0);
+    for (const CoreBlock<T>& block : core_blocks) {
+        for (std::size_t c = 0; c < n_hubs * n_hubs; ++c) {
+            stress.flow_residuals[c] += block.flow_residuals[c];
+            stress.flow_uses[c] += block.flow_uses[c];
+        }
+        for (std::size_t e = 0; e < n_core_edges; ++e)
+            if (block.uses[e] > 0)
+                hubs.visit_edges(static_cast<Edge>(e),
+                                 [&](Edge edge) { add(edge, block.gradient[e], block.uses[e], block.cost[e]); });
+    }
+    return stress;
+}
+
+namespace {
+
+// One item at work: its wanted distances, and the shortest way it has to each source so far.
+template <class T>
+class Attaching {
+   public:
+    Attaching(const Wanted<T>& wanted, Matrix<const T> from, std::size_t first_column, std::span<const T> from_sums)
+        : wanted_(wanted), from_(from), first_column_(first_column), from_sums_(from_sums), known_(from.columns) {}
+
+    void start(Vertex item, std::span<const std::int32_t> own) {
+        row_ = wanted_.distances.row(item).subspan(first_column_, from_.columns);
+        own_ = own;
+        sum_ = 0;
+        for (const T distance : row_) sum_ += distance;
+        count_ = static_cast<T>(row_.size() - own.size());
+    }
+
+    // The best single hub. The best few stay as candidates for further arcs: a hub that fits badly alone rarely helps.
+    std::pair<std::int32_t, T> choose_first(T& error) {
+        std::int32_t best = -1;
+        T best_weight = 0;
+        error = unreached<T>;
+        candidates_.clear();
+        for (std::size_t h = 0; h < from_.rows; ++h) {
+            const T* from = from_.row(h).data();
+            double slack = sum_ - from_sums_[h];
+            for (const std::int32_t c : own_) slack -= row_[c] - from[c];
+            const T weight = std::max(static_cast<T>(slack / count_), T(0));
+            T miss = kernels<T>().misfit(row_.data(), from, weight, row_.size());
+            for (const std::int32_t c : own_) miss -= square(row_[c] - from[c] - weight);
+            candidates_.emplace_back(miss, static_cast<std::int32_t>(h));
+            if (miss < error) {
+                error = miss;
+                best = static_cast<std::int32_t>(h);
+                best_weight = weight;
+            }
+        }
+        const std::size_t few = std::min(most_candidates, candidates_.size());
+        std::partial_sort(candidates_.begin(), candidates_.begin() + few, candidates_.end());
+        candidates_.resize(few);
+        return {best, best_weight};
+    }
+
+    // The hub that helps most beside those already there; -1 if none does.
+    std::pair<std::int32_t, T> choose_next(std::span<const std::int32_t> hubs) {
+        std::int32_t best = -1;
+        T best_weight = 0, best_gain = 0;
+        for (const auto& [miss, h] : candidates_) {
+            if (std::find(hubs.begin(), hubs.end(), h) != hubs.end()) continue;
+            // From the weight of the hub alone, one step towards the mean over the sources it would serve.
+            T weight = std::max(static_cast<T>((sum_ - from_sums_[h]) / count_), T(0));
+            for (int step = 0; step < 2; ++step) {
+                const Detour<T> detour = detour_by(h, weight);
+                if (detour.uses < 1) break;
+                weight = std::max(detour.slack / detour.uses, T(0));
+            }
+            const T gain = detour_by(h, weight).gain;
+            if (gain > best_gain) {
+                best_gain = gain;
+                best = h;
+                best_weight = weight;
+            }
+        }
+        return {best, best_weight};
+    }
+
+    // Moves each weight to the mean over the sources it serves, a few times; returns the squared error.
+    T polish(std::span<const std::int32_t> hubs, std::span<T> weights) {
+        constexpr int rounds = 3;
+        for (int round = 0;; ++round) {
+            double slack[most_arcs] = {}, uses[most_arcs] = {};
+            double error = 0;
+            std::size_t next_own = 0;
+            for (std::size_t c = 0; c < row_.size(); ++c) {
+                T least = unreached<T>;
+                std::size_t choice = 0;
+                for (std::size_t a = 0; a < hubs.size(); ++a) {
+                    const T way = from_.data[hubs[a] * from_.columns + c] + weights[a];
+                    if (way < least) {
+                        least = way;
+                        choice = a;
+                    }
+                }
+                known_[c] = least;
+                if (next_own < own_.size() && own_[next_own] == static_cast<std::int32_t>(c)) {
+                    ++next_own;
+                    continue;
+                }
+                error += square(static_cast<double>(least) - row_[c]);
+                slack[choice] += row_[c] - (least - weights[choice]);
+                ++uses[choice];
+            }
+            if (round == rounds) return static_cast<T>(error);
+            for (std::size_t a = 0; a < hubs.size(); ++a)
+                if (uses[a] > 0) weights[a] = std::max(static_cast<T>(slack[a] / uses[a]), T(0));
+        }
+    }
+
+    static constexpr std::size_t most_arcs = 16;
+    static constexpr std::size_t most_candidates = 32;
+
+   private:
+    template <class V>
+    static V square(V x) {
+        return x * x;
+    }
+
+    Detour<T> detour_by(std::size_t h, T weight) const {
+        const T* from = from_.row(h).data();
+        Detour<T> detour = kernels<T>().detour(row_.data(), known_.data(), from, weight, row_.size());
+        for (const std::int32_t c : own_) {
+            const T way = from[c] + weight;
+            if (!(way < known_[c])) continue;
+            detour.uses -= 1;
+            detour.slack -= row_[c] - from[c];
+            detour.gain -= square(known_[c] - row_[c]) - square(way - row_[c]);
+        }
+        return detour;
+    }
+
+    const Wanted<T>& wanted_;
+    Matrix<const T> from_;
+    std::size_t first_column_;
+    std::span<const T> from_sums_;
+    std::vector<T> known_;
+    std::vector<std::pair<T, std::int32_t>> candidates_;
+    std::span<const T> row_;
+    std::span<const std::int32_t> own_;  // columns of which the item itself is the source
+    double sum_ = 0;
+    T count_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+Attachments<T> attach(std::span<const Vertex> items, const Wanted<T>& wanted, Matrix<const T> from,
+                      std::size_t first_column, std::size_t n_arcs, int n_jobs, Watch& watch) {
+    n_arcs = std::min({n_arcs, from.rows, Attaching<T>::most_arcs});
+    Attachments<T> found{n_arcs, std::vector<std::int32_t>(items.size() * n_arcs, -1),
+                         std::vector<T>(items.size() * n_arcs * n_arcs), std::vector<T>(items.size() * n_arcs)};
+    std::vector<T> from_sums(from.rows);
+    for (std::size_t h = 0; h < from.rows; ++h) {
+        double sum = 0;
+        for (const T distance : from.row(h)) sum += distance;
+        from_sums[h] = static_cast<T>(sum);
+    }
+    std::vector<std::vector<std::int32_t>> own(wanted.distances.rows);
+    for (std::size_t c = 0; c < from.columns; ++c)
+        if (const Vertex source = wanted.sources[first_column + c];
+            source >= 0 && static_cast<std::size_t>(source) < own.size())
+            own[source].push_back(static_cast<std::int32_t>(c));
+
+    constexpr std::size_t chunk = 16;
+    std::vector<Attaching<T>> benches(std::max(n_jobs, 1), Attaching<T>(wanted, from, first_column, from_sums));
+    parallel_for((items.size() + chunk - 1) / chunk, n_jobs, watch, [&](std::size_t worker, std::size_t part) {
+        Attaching<T>& bench = benches[worker];
+        for (std::size_t i = part * chunk; i < std::min(items.size(), (part + 1) * chunk); ++i) {
+            const std::span<std::int32_t> hubs(&found.hubs[i * n_arcs], n_arcs);
+            bench.start(items[i], own[items[i]]);
+            T last_error = unreached<T>;
+            for (std::size_t k = 0; k < n_arcs; ++k) {
+                const std::span<T> weights(&found.weights[(i * n_arcs + k) * n_arcs], n_arcs);
+                T error = 0;
+                if (k == 0) {
+                    std::tie(hubs[0], weights[0]) = bench.choose_first(error);
+                } else {
+                    std::tie(hubs[k], weights[k]) = bench.choose_next(hubs.first(k));
+                    if (hubs[k] >= 0) std::copy_n(&found.weights[(i * n_arcs + k - 1) * n_arcs], k, weights.begin());
+                }
+                if (hubs[k] >= 0) error = bench.polish(hubs.first(k + 1), weights.first(k + 1));
+                if (hubs[k] < 0 || !(error < last_error)) {
+                    for (std::size_t rest = k; rest < n_arcs; ++rest) {
+                        hubs[rest] = -1;
+                        found.errors[i * n_arcs + rest] = last_error;
+                    }
+                    break;
+                }
+                found.errors[i * n_arcs + k] = last_error = error;
+            }
+        }
+    });
+    return found;
+}
+
+template Stress<float> measure_stress<float>(const HubNetwork<float>&, const Wanted<float>&,
+                                             std::span<const std::int32_t>, float, bool, int, Watch&);
+template Attachments<float> attach<float>(std::span<const Vertex>, const Wanted<float>&, Matrix<const float>,
+                                          std::size_t, std::size_t, int, Watch&);
+
+}  // namespace prodige

@@ -1,0 +1,160 @@
+"""What all baselines share: fitted to a data set, they give the distances between its items, by blocks.
+
+A baseline is transductive, as the graph is: it knows the items it was fitted to by their numbers, and no others.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from prodige._validation import check_vector
+from prodige.engine import count_threads
+from prodige.evaluation import mean_squared_error
+from prodige.space import Metric, Space
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Distances in one block of an all-pairs pass: 64 MiB as float32.
+_BLOCK = 1 << 24
+
+# With fewer items, threads wait for each other longer than they work.
+_ITEMS_PER_THREAD = 1000
+
+Items = NDArray[np.int64]
+
+
+class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
+    """The interface of all baselines; a new one implements ``_fit``, ``_distances`` and ``numbers_per_item``.
+
+    Attributes
+    ----------
+    n_items_ : int
+        Items of the data set it was fitted to.
+    n_features_in_ : int
+        Columns of that data set.
+
+    Shapes:
+        - sources ``[S]``, targets ``[T]``: item ids
+        - distances ``[S, T]``: float32
+
+    Examples
+    --------
+    >>> from prodige.baselines import Star
+    >>> star = Star().fit([[0.0], [1.0], [3.0]])
+    >>> star.distances([0])
+    array([[0., 1., 3.]], dtype=float32)
+    >>> [block.shape for _, block in star.pairwise_distances()]
+    [(3, 3)]
+    """
+
+    metric: Metric
+    n_jobs: int | None
+
+    @property
+    @abstractmethod
+    def numbers_per_item(self) -> float:
+        """Numbers kept for each item, as the paper counts vectors: their coordinates and nothing else."""
+
+    @property
+    def shared_numbers(self) -> int:
+        """Numbers kept once for the whole data set, which ``numbers_per_item`` leaves out."""
+        return 0
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the numbers that give the distances of ``X`` best.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix, shape [N, D], or [N, N] if ``metric="precomputed"``
+        y : ignored
+        """
+        space = Space(X, self.metric)
+        if space.n_items < 2:
+            raise ValueError(f"X must have 2 items or more, got {space.n_items}: there are no distances to keep")
+        with torch_threads(min(count_threads(self.n_jobs), max(1, space.n_items // _ITEMS_PER_THREAD))):
+            self._fit(space)
+        self.n_items_ = space.n_items
+        self.n_features_in_ = int(space.X.shape[1])
+        return self
+
+    def distances(self, sources: ArrayLike, targets: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return the distances from some items to others, to all when ``targets`` is left out."""
+        check_is_fitted(self)
+        rows = check_items("sources", sources, self.n_items_)
+        columns = np.arange(self.n_items_) if targets is None else check_items("targets", targets, self.n_items_)
+        result = np.asarray(self._distances(rows, columns), dtype=np.float32)
+        result[rows[:, None] == columns[None]] = 0
+        return result
+
+    def pairwise_distances(self) -> Iterator[tuple[Items, NDArray[np.float32]]]:
+        """Yield ``(sources, distances to all items)`` in blocks of bounded memory, over all items."""
+        check_is_fitted(self)
+        for part in gen_batches(self.n_items_, max(1, _BLOCK // self.n_items_)):
+            sources = np.arange(part.start, part.stop)
+            yield sources, self.distances(sources)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the negative mean squared error of the distances of all pairs of different items.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            The items it was fitted to, in the same order.
+        y : ignored
+        """
+        check_is_fitted(self)
+        return -mean_squared_error(self, Space(X, self.metric))
+
+    @abstractmethod
+    def _fit(self, space: Space) -> None:
+        """Check the parameters and learn; there are 2 items or more."""
+
+    @abstractmethod
+    def _distances(self, rows: Items, columns: Items) -> NDArray[Any]:
+        """Return a new array of distances of valid items; what it says of an item and itself is overwritten."""
+
+
+def check_items(name: str, values: ArrayLike, n_items: int) -> Items:
+    """Return item ids after making sure they are."""
+    array = check_vector(name, values)
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers (item ids), got dtype {array.dtype} such as {array[0]!r}")
+    bad = np.flatnonzero((array < 0) | (array >= n_items))
+    if bad.size:
+        raise IndexError(
+            f"{name}[{bad[0]}] = {array[bad[0]]} is not an item: the baseline was fitted to items 0 to {n_items - 1}"
+        )
+    return array.astype(np.int64)
+
+
+@contextmanager
+def torch_threads(n_threads: int) -> Iterator[None]:
+    """Let torch use so many threads for a while; the setting is that of the whole process.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from prodige.baselines.base import torch_threads
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,89 @@
+"""Classical scaling from landmarks: a good place to start from, for any metric.
+
+Landmarks are placed by the eigenvectors of their double-centred squared distances, all other items by their distances
+to the landmarks (de Silva and Tenenbaum, 2004). For Euclidean distances this is PCA of the landmarks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prodige.space import Space
+
+N_LANDMARKS = 500
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where learning starts.
+
+    Attributes
+    ----------
+    embedding : ndarray of float64, shape [N, K]
+        Coordinates in units of the mean distance.
+    mean_distance : float
+        1 where all distances are 0.
+    landmarks : ndarray of int64, shape [L]
+        The items drawn.
+    distances : ndarray of float32, shape [L, N]
+        True distances from them to all items, in units of the mean distance.
+    """
+
+    embedding: NDArray[np.float64]
+    mean_distance: float
+    landmarks: NDArray[np.int64]
+    distances: NDArray[np.float32]
+
+
+def start(space: Space, n_components: int, random: np.random.RandomState, n_landmarks: int = N_LANDMARKS) -> Start:
+    """Place all items by classical scaling, scaled to fit the distances, with a little noise.
+
+    The noise, a hundredth of the mean distance, parts items that fall on one place, where gradients have no direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.baselines.classical import start
+    >>> from prodige.space import Space
+    >>> found = start(Space([[0.0], [1.0], [3.0]]), 1, np.random.RandomState(0))
+    >>> found.mean_distance
+    2.0
+    >>> np.abs(np.diff(found.embedding[:, 0])).round(1)
+    array([0.5, 1. ])
+    """
+    n = space.n_items
+    landmarks = np.sort(random.choice(n, min(n_landmarks, n), replace=False))
+    distances = space.distances(landmarks)
+    # Without the zeros of the landmarks themselves.
+    mean = float(distances.sum(dtype=np.float64) / (landmarks.size * (n - 1))) or 1.0
+    distances /= np.float32(mean)
+    embedding = classical_scaling(distances.astype(np.float64), landmarks, n_components)
+    embedding *= best_scale(Space(embedding).distances(landmarks), distances)
+    embedding += random.normal(scale=0.01, size=embedding.shape)
+    return Start(embedding, mean, landmarks, distances)
+
+
+def classical_scaling(
+    distances: NDArray[np.float64], landmarks: NDArray[np.int64], n_components: int
+) -> NDArray[np.float64]:
+    """Return coordinates of all items, 0 in directions that the landmarks do not span, shape [N, K]."""
+    squares = distances**2
+    among = squares[:, landmarks]
+    mean = among.mean(axis=1)
+    centred = (mean[:, None] + mean[None] - among - mean.mean()) / 2
+    values, vectors = np.linalg.eigh(centred)
+    values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+    real = values > 1e-9 * max(values[0], np.finfo(np.float64).tiny)
+    basis = vectors[:, real] / np.sqrt(values[real])
+    embedding = np.zeros((distances.shape[1], n_components))
+    embedding[:, : basis.shape[1]] = (mean[:, None] - squares).T @ basis / 2
+    return embedding
+
+
+def best_scale(given: NDArray[np.float32], wanted: NDArray[np.float32]) -> float:
+    """Return the factor that brings distances closest to the wanted ones; 1 where they are all 0."""
+    product, square = (float(np.vdot(given.ravel(), other.ravel())) for other in (wanted, given))
+    return product / square if product > 0 else 1.0

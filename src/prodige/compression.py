@@ -1,0 +1,451 @@
+"""Distance-preserving compression: a data set with a metric becomes a small graph.
+
+The way there is chosen by what the data are like. Where ways lead past neighbours (roads, trees, points of a plane) a
+graph of neighbours is fitted, everywhere else a graph of hubs; where both could be right, both are, and the better one
+stays.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from prodige import _core
+from prodige._validation import check_integer
+from prodige.engine import count_threads
+from prodige.graph import Graph
+from prodige.hubfit import N_STEPS, fit_hubs
+from prodige.landmarks import Landmarks
+from prodige.localfit import N_STEPS as N_LOCAL_STEPS
+from prodige.localfit import fit_local, looks_local
+from prodige.pace import Callback, Pace
+from prodige.space import Metric, Space
+
+# Items whose distances say where a new one belongs, and what `transform` measures to.
+_N_ANCHORS = 256
+
+_N_LANDMARKS = 4096
+
+# Distances of one block: 64 MiB as float32.
+_BLOCK = 1 << 24
+
+
+class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Compress a data set into a graph whose shortest paths are its distances.
+
+    Parameters
+    ----------
+    numbers_per_item : float
+        Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3.
+    metric : str or callable
+        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows.
+    n_hubs : int or "auto"
+        Virtual vertices to begin with. An integer asks for a graph of hubs whatever the data are like.
+    method : {"budget", "l0"}
+        ``"budget"`` fits and thins by what each edge is worth. ``"l0"`` is the way of the paper: neighbours and random
+        edges as candidates, each present with a probability that is learned by the score function under a penalty.
+    max_time : float, optional
+        Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number.
+    random_state : int, RandomState or None
+        A seed gives the same graph on any machine and with any number of threads, unless ``max_time`` is set.
+    n_jobs : int, optional
+        Threads; all available processors when left out.
+    verbose : int
+        Above 0 shows a progress bar.
+    callbacks : sequence of callable
+        Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the fit.
+
+    Attributes
+    ----------
+    graph_ : Graph
+        The result; all that is needed to ask for distances.
+    history_ : list of dict
+        One record per step: ``step``, ``progress``, ``loss``, ``n_edges``, ``numbers_per_item``, ``seconds``.
+    structure_ : {"hubs", "neighbors", "complete", "star", "l0"}
+        What kind of graph it became.
+    lambda_ : float
+        Only of ``method="l0"``: the penalty that met the budget.
+    stopped_ : {"finished", "callback", "interrupt"}
+        Why the fit ended. Ctrl-C ends it early but not without a graph.
+    anchors_ : ndarray of int, shape [A]
+        Items that :meth:`transform` gives the distances to.
+    n_features_in_ : int
+
+    Shapes:
+        - ``X``: ``[N, D]``, or ``[N, N]`` if ``metric="precomputed"``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from prodige import DistanceCompressor
+    >>> X = load_digits().data
+    >>> compressor = DistanceCompressor(numbers_per_item=4, random_state=0).fit(X)
+    >>> compressor.graph_.n_items, compressor.graph_.numbers_per_item <= 4
+    (1797, True)
+    >>> compressor.graph_.distances([0], [1, 2]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        numbers_per_item: float = 4,
+        metric: Metric = "euclidean",
+        n_hubs: int | Literal["auto"] = "auto",
+        method: Literal["budget", "l0"] = "budget",
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.numbers_per_item = numbers_per_item
+        self.metric = metric
+        self.n_hubs = n_hubs
+        self.method = method
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+        """Learn a graph from the distances of ``X``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [N, D], or [N, N] if ``metric="precomputed"``
+            At least 3 items.
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If the data or parameters make no sense; the message says which and why.
+        """
+        X = self._check_data(X, reset=True)
+        space = Space(X, self.metric)
+        n = space.n_items
+        if n < 3:
+            raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
+        self._check_parameters(n)
+        random = check_random_state(self.random_state)
+        if self.method == "l0":
+            self._fit_l0(space, random)
+        else:
+            self._fit_budget(space, random)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        self._keep_anchors(space, random)
+        return self
+
+    def _fit_budget(self, space: Space, random: np.random.RandomState) -> None:
+        first, copy_of = find_copies(space)
+        unique = space if first.size == space.n_items else space.take(first)
+        # A copy costs one vertex and one edge of length 0; what it does not need is there for the others.
+        numbers = (self.numbers_per_item * space.n_items - 3 * (space.n_items - first.size)) / first.size
+        graph, pace = self._fit_unique(unique, numbers, random)
+        self.graph_ = graph if unique is space else add_copies(graph, first, copy_of)
+        self.history_ = pace.history
+        self.stopped_ = pace.stopped
+
+    def _fit_unique(self, space: Space, numbers: float, random: np.random.RandomState) -> tuple[Graph, Pace]:
+        n = space.n_items
+        if n * (n - 1) + n <= numbers * n:
+            self.structure_ = "complete"
+            return complete_graph(space), Pace(0)
+        landmarks = Landmarks.draw(space, _N_LANDMARKS, random)
+        if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
+            self.structure_ = "star"
+            return star_graph(landmarks), Pace(0)
+        local = self.n_hubs == "auto" and looks_local(space, random)
+        share = None if self.max_time is None else self.max_time / (2 if local else 1)
+        seed = int(random.randint(2**31))
+        best, best_error = None, math.inf
+        if local:
+            pace = Pace(N_LOCAL_STEPS, share, self.callbacks, self.verbose)
+            best = fit_local(space, landmarks, numbers, pace, seed, self.n_jobs)
+            best_error = best.error(np.arange(min(16, landmarks.n_blocks), dtype=np.int32))
+            self.structure_ = "neighbors"
+            if pace.stopped != "finished" or best_error <= (1e-5 * landmarks.scale) ** 2:
+                return best.freeze(), pace
+        hub_pace = Pace(N_STEPS, share, self.callbacks, self.verbose)
+        n_hubs = None if self.n_hubs == "auto" else self.n_hubs
+        hubs = fit_hubs(landmarks, numbers, n_hubs, hub_pace, seed, self.n_jobs)
+        if best is not None and hubs.error(np.arange(min(16, landmarks.n_blocks), dtype=np.int32)) >= best_error:
+            return best.freeze(), pace
+        self.structure_ = "hubs"
+        return hubs.freeze(), hub_pace
+
+    def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
+        from prodige.l0fit import fit_l0
+
+        result = fit_l0(
+            space,
+            self.numbers_per_item,
+            random,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            callbacks=self.callbacks,
+            max_time=self.max_time,
+        )
+        self.graph_ = result.graph
+        self.history_ = result.history
+        self.lambda_ = result.lambda_
+        self.stopped_ = "interrupt" if result.interrupted else "finished"
+        self.structure_ = "l0"
+
+    def _check_data(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
+        )
+
+    def _check_parameters(self, n_items: int) -> None:
+        if self.method not in ("budget", "l0"):
+            raise ValueError(f"method must be 'budget' or 'l0', got {self.method!r}")
+        if self.n_hubs != "auto":
+            check_integer("n_hubs", self.n_hubs, 1, n_items)
+        if self.max_time is not None and not self.max_time > 0:
+            raise ValueError(f"max_time must be a number of seconds above 0, got {self.max_time}")
+        count_threads(self.n_jobs)
+        numbers = self.numbers_per_item
+        if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
+            raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")
+        least = (n_items + 2 * (n_items - 1)) / n_items
+        if numbers < least - 1e-9:
+            raise ValueError(
+                f"numbers_per_item = {numbers} is too small: a connected graph of {n_items} items needs {n_items - 1} "
+                f"edges, which is {least:.4g} numbers an item; give at least {math.ceil(least * 1000) / 1000:.4g}"
+            )
+
+    # -- what is learned ---------------------------------------------------------------------------------------------
+
+    def pairwise_distances(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        """Yield the graph distances of all items, ``(rows, distances)`` for a block of rows at a time.
+
+        Examples
+        --------
+        >>> from prodige import DistanceCompressor
+        >>> compressor = DistanceCompressor(random_state=0).fit([[0.0], [1.0], [3.0]])
+        >>> [distances.shape for rows, distances in compressor.pairwise_distances()]
+        [(3, 3)]
+        """
+        check_is_fitted(self)
+        n = self.graph_.n_items
+        for rows in gen_batches(n, max(1, _BLOCK // n)):
+            yield rows, self.graph_.distances(np.arange(rows.start, rows.stop), n_jobs=self.n_jobs)
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True
+    ) -> NDArray[np.int64] | tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return the nearest items by graph distance, as scikit-learn's ``NearestNeighbors`` does.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            New rows; when left out, the neighbours of every item but itself.
+        n_neighbors : int
+        return_distance : bool
+
+        Examples
+        --------
+        >>> from prodige import DistanceCompressor
+        >>> compressor = DistanceCompressor(random_state=0).fit([[0.0], [1.0], [3.0]])
+        >>> compressor.kneighbors(n_neighbors=1, return_distance=False)
+        array([[1],
+               [0],
+               [1]])
+        """
+        check_is_fitted(self)
+        graph = self.graph_
+        if X is None:
+            distances, neighbors = graph.kneighbors(k=n_neighbors, n_jobs=self.n_jobs)
+        else:
+            extended = self.insert(X)
+            new = np.arange(graph.n_items, extended.n_items)
+            found = [
+                nearest(extended.distances(new[part], np.arange(graph.n_items)), n_neighbors)
+                for part in gen_batches(new.size, max(1, _BLOCK // graph.n_items))
+            ]
+            distances = np.concatenate([part[0] for part in found])
+            neighbors = np.concatenate([part[1] for part in found])
+        return (distances, neighbors) if return_distance else neighbors
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the negative mean squared error of the graph's distances over all pairs of the data it was fitted to.
+
+        Parameters
+        ----------
+        X : array-like
+            The same items in the same order as in :meth:`fit`.
+        y : ignored
+        """
+        check_is_fitted(self)
+        space = Space(self._check_data(X, reset=False), self.metric)
+        if space.n_items != self.graph_.n_items:
+            raise ValueError(
+                f"X has {space.n_items} items, the graph {self.graph_.n_items}: score compares the items it was fitted "
+                "to; see insert and transform for new ones"
+            )
+        total = 0.0
+        for rows, distances in space.blocks():
+            residual = self.graph_.distances(rows, n_jobs=self.n_jobs) - distances
+            total += float((residual.astype(np.float64) ** 2).sum())
+        return -total / (space.n_items * (space.n_items - 1))
+
+    # -- new items ---------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the graph distances of rows to the anchors, shape [M, A]; each row by itself.
+
+        A row is attached to the graph by its distances to the anchors, with as many edges as the budget allows an
+        item.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+        """
+        vertices, weights = self._attach(X)
+        to_docks = self.graph_.distances(self._docks(), self.anchors_, n_jobs=self.n_jobs)
+        result = np.full((len(vertices), self.anchors_.size), np.inf, dtype=np.float32)
+        for arc in range(vertices.shape[1]):
+            there = vertices[:, arc] >= 0
+            way = to_docks[vertices[there, arc]] + weights[there, arc, None]
+            result[there] = np.minimum(result[there], way)
+        return result
+
+    def insert(self, X: Any) -> Graph:
+        """Return a graph with new items attached, each within the budget per item; this estimator stays as it is.
+
+        The new items come after the old ones and before the hubs.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> compressor = DistanceCompressor(random_state=0).fit(X[:190])
+        >>> compressor.insert(X[190:]).n_items
+        200
+        """
+        vertices, weights = self._attach(X)
+        graph, docks = self.graph_, self._docks()
+        n, n_new = graph.n_items, len(vertices)
+        row, arc = np.nonzero(vertices >= 0)
+        edges = graph.edges
+        moved = [np.where(end < n, end, end + n_new) for end in (edges.i, edges.j, docks[vertices[row, arc]])]
+        return Graph.from_edges(
+            np.concatenate([moved[0], n + row]),
+            np.concatenate([moved[1], moved[2]]),
+            np.concatenate([edges.weight, weights[row, arc]]),
+            n_vertices=graph.n_vertices + n_new,
+            n_items=n + n_new,
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.anchors_.size)
+
+    def _keep_anchors(self, space: Space, random: np.random.RandomState) -> None:
+        self.anchors_ = np.sort(random.permutation(space.n_items)[:_N_ANCHORS])
+        self._anchor_rows = None if self.metric == "precomputed" else space.X[self.anchors_]
+
+    def _docks(self) -> NDArray[np.int64]:
+        """Vertices that new items may be attached to."""
+        hubs = np.arange(self.graph_.n_items, self.graph_.n_vertices)
+        return hubs if hubs.size else self.anchors_
+
+    def _attach(self, X: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return for each row the docks it is attached to, -1 for none, and the weights; both [M, arcs]."""
+        check_is_fitted(self)
+        X = self._check_data(X, reset=False)
+        if self.metric == "precomputed":
+            wanted = np.ascontiguousarray(X[:, self.anchors_], dtype=np.float32)
+        else:
+            wanted = Space(self._anchor_rows, self.metric).to_others(X)
+        # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
+        lanes, n_anchors = _core.LANES, self.anchors_.size
+        if n_anchors < 8 * lanes:
+            columns = np.tile(np.arange(n_anchors), lanes // math.gcd(n_anchors, lanes))
+        else:
+            columns = np.arange(n_anchors // lanes * lanes)
+        wanted = np.ascontiguousarray(wanted[:, columns])
+        to_docks = self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs)
+        n_arcs = max(1, int((self.numbers_per_item - 1) / 2))
+        nowhere = np.full(columns.size, -1, dtype=np.int32)
+        items = np.arange(len(wanted), dtype=np.int32)
+        docks, weights, _ = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        n_taken = np.maximum((docks >= 0).sum(axis=1), 1)
+        return docks, weights[items, n_taken - 1]
+
+
+def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the ``k`` smallest of each row and where they are, ascending."""
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(distances, order, axis=1), order
+
+
+def find_copies(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find items in the same place; return the first of each place, and for every item which of these it is."""
+    if space.metric == "precomputed" or not isinstance(space.X, np.ndarray):
+        return np.arange(space.n_items), np.arange(space.n_items)
+    rows = np.ascontiguousarray(space.X)
+    _, first, place = np.unique(
+        rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel(), return_index=True, return_inverse=True
+    )
+    order = np.argsort(first)
+    number = np.empty_like(order)
+    number[order] = np.arange(order.size)
+    return first[order], number[place.ravel()]
+
+
+def add_copies(graph: Graph, first: NDArray[np.int64], copy_of: NDArray[np.int64]) -> Graph:
+    """Return a graph over all items from one over different ones; a copy is joined to its original by length 0."""
+    n = copy_of.size
+    vertex = np.concatenate([first, n + np.arange(graph.n_vertices - graph.n_items)])
+    copies = np.setdiff1d(np.arange(n), first)
+    edges = graph.edges
+    return Graph.from_edges(
+        np.concatenate([vertex[edges.i], copies]),
+        np.concatenate([vertex[edges.j], first[copy_of[copies]]]),
+        np.concatenate([edges.weight, np.zeros(copies.size, np.float32)]),
+        n_vertices=n + graph.n_vertices - graph.n_items,
+        n_items=n,
+    )
+
+
+def complete_graph(space: Space) -> Graph:
+    """Return the graph of all distances, for a handful of items."""
+    n = space.n_items
+    i, j = np.triu_indices(n, 1)
+    return Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
+
+
+def star_graph(landmarks: Landmarks) -> Graph:
+    """Return the best star around an item: the smallest connected graph there is."""
+    mean = landmarks.wanted.mean(axis=1, dtype=np.float64)
+    radius = np.maximum(mean - mean.mean() / 2, 0)
+    centre = int(radius.argmin())
+    others = np.delete(np.arange(landmarks.n_items), centre)
+    return Graph.from_edges(others, np.full(others.size, centre), radius[others], n_vertices=landmarks.n_items)

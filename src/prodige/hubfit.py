@@ -1,0 +1,345 @@
+"""Fitting a graph of hubs to distances: the best way known to meet a budget.
+
+Every item hangs on one or a few hubs, and the hubs are joined to each other. Two things are learned in turn:
+
+*Weights*, with the edges fixed: passes of :mod:`prodige.fitting`.
+
+*Edges*, with the weights fixed. What an item's distances would be with other hubs is known without trying: the shortest
+of (distance from the hub + weight). So items choose hubs anew, one after the other, each for what it adds. Hubs get new
+edges where the paths between them are too long. All edges, old and proposed, are then ranked by how much the squared
+error would rise without them, and the budget takes the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from sklearn.utils import check_random_state
+
+from prodige import _core
+from prodige.engine import Engine, count_threads
+from prodige.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
+from prodige.landmarks import Landmarks
+from prodige.pace import Pace
+
+# Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
+# final size, and its final edges.
+N_STEPS = 192
+ROUND = 12
+THINNED = 0.5
+REWIRED = 0.75
+
+# Blocks of landmarks for one pass over the data.
+_BATCH = 16
+
+# Landmarks that items look at when they choose hubs: weights are learned from all of them later.
+WINDOW = 1024
+
+
+def fit_hubs(
+    landmarks: Landmarks,
+    numbers_per_item: float,
+    n_hubs: int | None = None,
+    pace: Pace | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> HubGraph:
+    """Fit a graph of hubs within a budget.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+        The distances to fit.
+    numbers_per_item : float
+        Memory: one number per vertex and two per edge, divided by the items. Above ``least_numbers(n_items)``.
+    n_hubs : int, optional
+        Hubs to begin with; those that end up without an edge do not count.
+    pace : Pace, optional
+        How long to take; :data:`N_STEPS` passes when left out.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads. The result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.hubfit import fit_hubs
+    >>> from prodige.landmarks import Landmarks
+    >>> from prodige.space import Space
+    >>> space = Space(np.random.default_rng(0).normal(size=(200, 5)))
+    >>> landmarks = Landmarks.draw(space, 4096, np.random.RandomState(0))
+    >>> graph = fit_hubs(landmarks, numbers_per_item=4, random_state=0).freeze()
+    >>> graph.n_items, graph.numbers_per_item <= 4
+    (200, True)
+    """
+    random = check_random_state(random_state)
+    pace = Pace(N_STEPS) if pace is None else pace
+    n = landmarks.n_items
+    n_hubs = min(choose_n_hubs(n) if n_hubs is None else n_hubs, most_hubs(n, numbers_per_item))
+    n_edges = int((numbers_per_item * n - n - n_hubs) / 2 + 1e-9)
+    n_arcs = max(2, round(numbers_per_item))
+    graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs))
+    n_start = max(graph.n_edges, n_edges) + n_edges - n  # room to choose from in the first rounds
+    blocks = Blocks(landmarks.n_blocks, _BATCH, random)
+    try:
+        for progress in pace.run():
+            turn = len(pace.history) % ROUND
+            # The last quarter only learns weights, in ever smaller steps.
+            if turn == 0 and 0 < progress < REWIRED and pace.history:
+                share = min(progress / THINNED, 1)
+                limit = round(n_start * (n_edges / n_start) ** share)
+                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else 0.5, n_arcs, random)
+            elif progress >= REWIRED and graph.n_edges > n_edges:
+                graph = rewire(graph, n_edges, 0.5, n_arcs, random)
+            late = max(progress - REWIRED, 0) / (1 - REWIRED)
+            loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
+            pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
+    except KeyboardInterrupt:
+        pace.stopped = "interrupt"
+    if graph.n_edges > n_edges:  # stopped early: thin what there is
+        graph = rewire(graph, n_edges, 0.0, n_arcs, random)
+        for _ in range(ROUND):
+            graph.newton(blocks.draw(), rate=1.0)
+    return graph
+
+
+class HubGraph(FittedGraph):
+    """A graph in which every edge touches a hub, measured by the engine made for that.
+
+    Item edges have an item as their tail; edges between hubs have a hub at both ends.
+    """
+
+    def _make_engine(self, topology: _core.Topology) -> Engine:
+        is_hub = np.zeros(topology.n_vertices, dtype=np.uint8)
+        is_hub[self.n_items :] = 1
+        return Engine(topology, self.weight, self.n_items, _core.HubLayout(topology, is_hub), self.n_jobs)
+
+    @property
+    def of_item(self) -> NDArray[np.bool_]:
+        """Which edges join an item to a hub."""
+        return self.tail < self.n_items
+
+    def hub_distances(self, targets: Ids | None = None) -> NDArray[np.float32]:
+        """Return the distances from every hub to some vertices, to all hubs when left out."""
+        hubs = np.arange(self.n_items, self.n_items + self.n_hubs, dtype=np.int32)
+        return self.engine.distances(hubs, hubs if targets is None else targets, self.n_jobs)
+
+    def _measure(self, blocks: Ids, with_flows: bool) -> tuple[Any, ...]:
+        assert isinstance(self.engine.hubs, _core.HubNetwork32)
+        sources, wanted = self.landmarks.sources, self.landmarks.wanted
+        return _core.measure_stress(self.engine.hubs, sources, wanted, blocks, self._longest, with_flows, self.n_jobs)
+
+    def stress(self, blocks: Ids) -> Stress:
+        """Measure residuals over blocks of landmarks."""
+        return Stress(*self._measure(blocks, with_flows=False)[:5])
+
+    def flows(self, blocks: Ids) -> tuple[Floats, Floats]:
+        """Return residuals and number of the pairs whose path enters at one hub and leaves at another, both [H, H]."""
+        *_, residuals, uses = self._measure(blocks, with_flows=True)
+        residuals, uses = (flow.reshape(self.n_hubs, self.n_hubs) for flow in (residuals, uses))
+        return residuals + residuals.T, uses + uses.T
+
+    def worth(self) -> Floats:
+        """Return what the squared error of all ordered pairs would rise by without each edge."""
+        worth = super().worth()
+        worth[self.of_item] *= 2  # measured from the target's side only
+        return worth
+
+
+def most_hubs(n_items: int, numbers_per_item: float) -> int:
+    """Return how many hubs a budget allows: items on one hub each, the hubs in a tree, with an edge to spare each."""
+    return max(1, int(((numbers_per_item - 3) * n_items + 2) / 5))
+
+
+def choose_n_hubs(n_items: int) -> int:
+    """Return how many hubs suit a data set: enough to tell groups apart, few enough to be joined to each other."""
+    return int(np.clip(round(2.5 * n_items**0.5), 1, 512))
+
+
+def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState, n_jobs: int) -> HubGraph:
+    """Return items grouped around hubs, one hub each, and all hubs joined, with weights in closed form.
+
+    With d(i, j) = r_i + W_gh + r_j the mean over two groups gives W once the radii r are known, and those are the ones
+    of the best star. Only the distances within a group have no W to adjust: there the radii give way.
+    """
+    n, columns = landmarks.n_items, landmarks.sources
+    group = group_items(landmarks.wanted, n_hubs, random)
+    column_group = group[columns]
+    radius = landmarks.wanted.mean(axis=1, dtype=np.float64)
+    radius -= radius.mean() / 2
+
+    rows = csr_array((np.ones(n, np.float32), (group, np.arange(n))), shape=(n_hubs, n))
+    members = np.bincount(group, minlength=n_hubs)
+    column_members = np.bincount(column_group, minlength=n_hubs)
+    by_column = coo_array((np.ones(columns.size, np.float32), (np.arange(columns.size), column_group)))
+    by_column.resize((columns.size, n_hubs))
+    total = np.asarray((rows @ landmarks.wanted) @ by_column.tocsr(), dtype=np.float64)
+    count = np.outer(members, column_members)
+    radii = np.outer(np.bincount(group, radius, n_hubs), column_members)
+    radii += np.outer(members, np.bincount(column_group, radius[columns], n_hubs))
+    total, count, radii = total + total.T, count + count.T, radii + radii.T
+    between = np.divide(total - radii, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+    within = np.nan_to_num(np.minimum(np.diagonal(between), 0))
+    radius += within[group] / 2
+    between -= (within[:, None] + within[None]) / 2
+    between[np.isnan(between)] = np.nanmean(between) if (count > 0).any() else landmarks.scale
+    a, b = np.triu_indices(n_hubs, 1)
+    return HubGraph(
+        landmarks,
+        n_hubs,
+        np.concatenate([np.arange(n), n + a]),
+        np.concatenate([n + group, n + b]),
+        np.maximum(np.concatenate([radius, between[a, b]]), 0.01 * landmarks.scale),
+        n_jobs,
+    )
+
+
+def group_items(
+    wanted: NDArray[np.float32], n_groups: int, random: np.random.RandomState, n_columns: int = 512, n_rounds: int = 12
+) -> Ids:
+    """Group items that see the landmarks alike, whatever the metric; return the group of each, shape [N].
+
+    k-means on the distances to some landmarks. The mean of each row is taken out first: how far an item is from
+    everything is the business of its weight, not of its hub.
+    """
+    rows = torch.from_numpy(np.ascontiguousarray(wanted[:, :n_columns]))
+    rows = rows - rows.mean(dim=1, keepdim=True)
+    centres = rows[torch.from_numpy(random.choice(len(rows), n_groups, replace=False))]
+    for _ in range(n_rounds):
+        squared = (centres**2).sum(dim=1) - 2 * rows @ centres.T
+        nearest, group = squared.min(dim=1)
+        count = torch.bincount(group, minlength=n_groups)
+        sums = torch.zeros_like(centres).index_add_(0, group, rows)
+        centres = torch.where(count[:, None] > 0, sums / count.clamp(min=1)[:, None], centres)
+        empty = (count == 0).nonzero().ravel()
+        if empty.numel():  # goes where items fit worst
+            centres[empty] = rows[(nearest + (rows**2).sum(dim=1)).topk(empty.numel()).indices]
+    return group.numpy().astype(np.int32)
+
+
+def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.random.RandomState) -> HubGraph:
+    """Let a share of the items choose hubs anew, propose edges between hubs, and keep the ``n_edges`` best of all.
+
+    Parameters
+    ----------
+    graph : HubGraph
+        Some passes old, so that it knows what its edges are worth.
+    n_edges : int
+        Edges of the result, at most.
+    share : float
+        Part of the items that choose; if all did at once, each would answer what the others no longer do.
+    n_arcs : int
+        Hubs an item may choose, at most.
+    """
+    n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
+    items = np.flatnonzero(random.random_sample(n) < share).astype(np.int32)
+    chooses = np.zeros(n + graph.n_hubs, dtype=bool)
+    chooses[items] = True
+    stays = np.flatnonzero(of_item & ~chooses[graph.tail])
+    attachments = Attachments.choose(graph, items, n_arcs, random)
+    between = np.flatnonzero(~of_item)
+    grown = propose_hub_edges(graph, between.size // 10, random)
+
+    hub_tail = np.concatenate([graph.tail[between], grown.tail])
+    hub_head = np.concatenate([graph.head[between], grown.head])
+    hub_weight = np.concatenate([graph.weight[between], grown.weight])
+    hub_worth = np.concatenate([worth[between], grown.worth])
+    needed = [
+        first_of_item(graph.tail[stays], worth[stays]),
+        attachments.arc == 0,
+        spanning_tree(hub_tail - n, hub_head - n, hub_worth, graph.n_hubs),
+    ]
+    ranked = np.concatenate([worth[stays], attachments.worth, hub_worth])
+    ranked[np.concatenate(needed)] = np.inf
+    taken = np.zeros(ranked.size, dtype=bool)
+    taken[np.argsort(-ranked, kind="stable")[:n_edges]] = True
+    taken &= ranked > 0
+    of_stays, of_attached, of_hubs = np.split(taken, np.cumsum([stays.size, attachments.arc.size]))
+    tail, head, weight = attachments.take(of_attached)
+    stays = stays[of_stays]
+    return HubGraph(
+        graph.landmarks,
+        graph.n_hubs,
+        np.concatenate([graph.tail[stays], tail, hub_tail[of_hubs]]),
+        np.concatenate([graph.head[stays], head, hub_head[of_hubs]]),
+        np.concatenate([graph.weight[stays], weight, hub_weight[of_hubs]]),
+        graph.n_jobs,
+    )
+
+
+@dataclass
+class Attachments:
+    """Hubs that items would choose, an entry for each item and arc, and what each adds to those before it."""
+
+    n_items: int
+    items: Ids
+    hubs: Ids  # [item, arc], -1 where another hub would not help
+    weights: NDArray[np.float32]  # [item, number of arcs taken - 1, arc]
+    row: NDArray[np.int64]
+    arc: NDArray[np.int64]
+    worth: Floats
+
+    @classmethod
+    def choose(cls, graph: HubGraph, items: Ids, n_arcs: int, random: np.random.RandomState) -> Attachments:
+        """Find the best few hubs for each of some items."""
+        sources, wanted = graph.landmarks.sources, graph.landmarks.wanted
+        n_columns = min(WINDOW, sources.size)
+        first = int(random.randint(sources.size - n_columns + 1))
+        from_hubs = graph.hub_distances(sources[first : first + n_columns])
+        hubs, weights, errors = _core.attach(items, sources, wanted, from_hubs, first, n_arcs, graph.n_jobs)
+        worth = np.full(errors.shape, np.inf)
+        # Each pair counts from both of its ends. Worth falls along the arcs, so none is taken without those before.
+        worth[:, 1:] = -np.diff(errors, axis=1) * (2 * graph.n_items / n_columns)
+        worth = np.minimum.accumulate(worth, axis=1)
+        row, arc = np.nonzero(hubs >= 0)
+        return cls(graph.n_items, items, hubs, weights, row, arc, worth[row, arc])
+
+    def take(self, taken: NDArray[np.bool_]) -> tuple[Ids, Ids, NDArray[np.float32]]:
+        """Return tails, heads and weights of the entries taken."""
+        n_taken = np.bincount(self.row[taken], minlength=self.items.size)
+        row, arc = self.row[taken], self.arc[taken]
+        head = (self.n_items + self.hubs[row, arc]).astype(np.int32)
+        return self.items[row], head, self.weights[row, n_taken[row] - 1, arc]
+
+
+class HubEdges(NamedTuple):
+    """Edges between hubs, by vertex ids."""
+
+    tail: Ids
+    head: Ids
+    weight: NDArray[np.float32]
+    worth: Floats
+
+
+def propose_hub_edges(graph: HubGraph, n_edges: int, random: np.random.RandomState) -> HubEdges:
+    """Propose edges between hubs where the paths between them are too long."""
+    n, n_hubs = graph.n_items, graph.n_hubs
+    blocks = random.permutation(graph.landmarks.n_blocks)[:32].astype(np.int32)
+    residuals, uses = graph.flows(blocks)
+    excess = np.maximum(residuals, 0) / np.maximum(uses, 1)
+    worth = excess * np.maximum(residuals, 0) * (n / (blocks.size * _core.LANES))
+    of_hubs = ~graph.of_item
+    tail, head = graph.tail[of_hubs] - n, graph.head[of_hubs] - n
+    worth[tail, head] = worth[head, tail] = 0  # there already
+    a, b = np.triu_indices(n_hubs, 1)
+    best = np.argsort(-worth[a, b], kind="stable")[:n_edges]
+    best = best[worth[a[best], b[best]] > 0]
+    a, b = a[best], b[best]
+    weight = np.maximum(graph.hub_distances()[a, b] - excess[a, b], 0)
+    return HubEdges((n + a).astype(np.int32), (n + b).astype(np.int32), weight.astype(np.float32), worth[a, b])
+
+
+def first_of_item(tail: Ids, worth: Floats) -> NDArray[np.bool_]:
+    """Return which edges are the most worthy one of their item."""
+    order = np.lexsort((-worth, tail))
+    first = np.ones(tail.size, dtype=bool)
+    first[1:] = tail[order][1:] != tail[order][:-1]
+    mask = np.zeros(tail.size, dtype=bool)
+    mask[order[first]] = True
+    return mask

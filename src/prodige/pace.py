@@ -1,0 +1,106 @@
+"""Pace: how far a run has come, who hears of it, and when it ends.
+
+A run counts its steps, so a seed gives the same graph on any machine. Only where a time limit is given does the clock
+decide instead; the schedule then stretches or shrinks with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from tqdm.auto import tqdm
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a callback sees after each step.
+
+    Attributes
+    ----------
+    step : int
+    progress : float
+        Share of the run that is over.
+    loss : float
+        Mean squared error over the pairs of this step.
+    n_edges : int
+    numbers_per_item : float
+    seconds : float
+        Since the run began.
+    """
+
+    step: int
+    progress: float
+    loss: float
+    n_edges: int
+    numbers_per_item: float
+    seconds: float
+
+
+Callback = Callable[[Status], Any]
+Stopped = Literal["finished", "callback", "interrupt"]
+
+
+class Pace:
+    """Steps of a run, its history, callbacks and progress bar.
+
+    Parameters
+    ----------
+    n_steps : int
+        Length of the run.
+    max_time : float, optional
+        Seconds; replaces the number of steps as the measure of progress.
+    callbacks : sequence of callable
+        Each is called with a :class:`Status` after every step; one that returns True ends the run.
+    verbose : int
+        Above 0 shows a progress bar.
+
+    Examples
+    --------
+    >>> from prodige.pace import Pace
+    >>> pace = Pace(n_steps=2)
+    >>> [progress for progress in pace.run()]
+    [0.0, 0.5]
+    """
+
+    def __init__(
+        self, n_steps: int, max_time: float | None = None, callbacks: Sequence[Callback] = (), verbose: int = 0
+    ) -> None:
+        self.n_steps = n_steps
+        self.max_time = max_time
+        self.callbacks = callbacks
+        self.verbose = verbose
+        self.history: list[dict[str, float]] = []
+        self.stopped: Stopped = "finished"
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self._start
+
+    def run(self, end: float = 1.0) -> Iterator[float]:
+        """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""
+        step = 0
+        with tqdm(total=100, disable=self.verbose <= 0, unit="%", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+            while self.stopped == "finished" and (progress := self._progress(step)) < end:
+                yield progress
+                step += 1
+                if self.history:
+                    last = self.history[-1]
+                    bar.set_postfix(mse=f"{last['loss']:.5g}", numbers=f"{last['numbers_per_item']:.2f}", refresh=False)
+                bar.update(round(100 * progress) - bar.n)
+            bar.update(100 - bar.n)
+
+    def _progress(self, step: int) -> float:
+        return step / self.n_steps if self.max_time is None else self.seconds / self.max_time
+
+    def record(self, progress: float, loss: float, n_edges: int, numbers_per_item: float) -> None:
+        """Note a step in the history and tell the callbacks."""
+        status = Status(len(self.history), progress, loss, n_edges, numbers_per_item, self.seconds)
+        self.history.append(asdict(status))
+        answers = [callback(status) for callback in self.callbacks]  # every one is called, whatever others say
+        if any(answers):
+            self.stopped = "callback"

@@ -1,0 +1,172 @@
+"""Items with a metric: distances by blocks, never all pairs at once.
+
+Everything that learns from distances asks a :class:`Space` for them, so that dense rows, sparse rows, a matrix of
+distances and a function all look alike from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_array, gen_batches
+
+Metric = str | Callable[[Any, Any], float]
+
+# Distances of one block of an all-pairs pass: 64 MiB as float32.
+_BLOCK = 1 << 24
+
+# How far a matrix of distances may be from symmetric, relative to its largest entry: rounding, not meaning.
+_TOLERANCE = 1e-5
+
+
+class Space:
+    """A data set and its metric.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix, shape [N, D], or [N, N] if ``metric="precomputed"``
+        float32 stays float32. A matrix of distances must be symmetric and 0 on the diagonal.
+    metric : str or callable
+        Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
+
+    Shapes:
+        - sources ``[S]``, targets ``[T]``: item ids
+        - distances ``[S, T]``: float32
+
+    Examples
+    --------
+    >>> from prodige.space import Space
+    >>> space = Space([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    >>> space.distances([0])
+    array([[0., 5., 1.]], dtype=float32)
+    """
+
+    def __init__(self, X: Any, metric: Metric = "euclidean") -> None:
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1)
+        self.X = check_matrix(X) if metric == "precomputed" else X
+        self.metric = metric
+        self._rows: torch.Tensor | None = None
+        self._squares: torch.Tensor | None = None
+        dense = isinstance(X, np.ndarray)
+        if dense and (metric == "euclidean" or (metric == "cosine" and X.any(axis=1).all())):
+            # |x - y|² = |x|² + |y|² - 2xy loses digits where rows are far from the origin, so that is moved first.
+            rows = X - X.mean(axis=0, dtype=np.float64) if metric == "euclidean" else unit_rows(X)
+            self._rows = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
+            self._squares = (self._rows.double() ** 2).sum(dim=1).float()
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.X.shape[0])
+
+    def take(self, items: NDArray[np.int64]) -> Space:
+        """Return the space of some of the items."""
+        if self.metric == "precomputed":
+            return Space(self.X[np.ix_(items, items)], self.metric)
+        return Space(self.X[items], self.metric)
+
+    def distances(self, sources: ArrayLike, targets: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return the distances from some items to others, to all when ``targets`` is left out."""
+        rows = np.asarray(sources, dtype=np.int64)
+        columns = None if targets is None else np.asarray(targets, dtype=np.int64)
+        if self.metric == "precomputed":
+            block = self.X[rows] if columns is None else self.X[np.ix_(rows, columns)]
+            return np.ascontiguousarray(block, dtype=np.float32)
+        if self._rows is not None:
+            result = self._fast(rows, columns)
+        else:
+            others = self.X if columns is None else self.X[columns]
+            result = distances_between(self.X[rows], others, self.metric)
+        # An item is at distance 0 from itself, whatever rounding says.
+        if columns is None:
+            result[np.arange(rows.size), rows] = 0
+        else:
+            result[rows[:, None] == columns[None]] = 0
+        return result
+
+    def _fast(self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
+        assert self._rows is not None
+        assert self._squares is not None
+        sources = self._rows[rows]
+        targets = self._rows if columns is None else self._rows[columns]
+        squares = self._squares if columns is None else self._squares[columns]
+        result = torch.addmm(squares[None], sources, targets.T, alpha=-2)
+        result += self._squares[rows][:, None]
+        result = result.clamp_(min=0).mul_(0.5) if self.metric == "cosine" else result.clamp_(min=0).sqrt_()
+        return result.numpy()
+
+    def to_others(self, Y: Any) -> NDArray[np.float32]:
+        """Return the distances from every row of ``Y`` to every item, shape [M, N].
+
+        Rows are as those of ``X``; of a precomputed metric they are distances to the items already.
+        """
+        if self.metric == "precomputed":
+            return np.ascontiguousarray(Y, dtype=np.float32)
+        return distances_between(Y, self.X, self.metric)
+
+    def blocks(self, sources: ArrayLike | None = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield ``(sources, distances)`` in blocks of bounded memory, over all items when ``sources`` is left out.
+
+        Examples
+        --------
+        >>> from prodige.space import Space
+        >>> [block.shape for _, block in Space([[0.0], [1.0], [3.0]]).blocks()]
+        [(3, 3)]
+        """
+        ids = np.arange(self.n_items) if sources is None else np.asarray(sources, dtype=np.int64)
+        for part in gen_batches(len(ids), max(1, _BLOCK // self.n_items)):
+            yield ids[part], self.distances(ids[part])
+
+
+def distances_between(A: Any, B: Any, metric: Metric) -> NDArray[np.float32]:
+    """Return the distances between the rows of two arrays as float32, with an error where they are not distances."""
+    result = np.asarray(pairwise_distances(A, B, metric=metric), dtype=np.float32)
+    if not np.isfinite(result).all() or (result < 0).any():
+        bad = result[~(np.isfinite(result) & (result >= 0))][0]
+        name = metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
+        raise ValueError(f"metric {name!r} gives {bad}; distances must be finite and 0 or more")
+    return result
+
+
+def check_matrix(X: Any) -> Any:
+    """Return a matrix of distances after making sure it is one."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(f"metric='precomputed' needs a square matrix of distances, got shape {X.shape}")
+    if scipy.sparse.issparse(X):
+        raise ValueError(
+            "metric='precomputed' needs a dense matrix, got a sparse one: missing entries would be distances of 0; "
+            "use X.toarray() if they are meant to be"
+        )
+    for part in gen_batches(X.shape[0], max(1, _BLOCK // max(X.shape[0], 1))):
+        block, mirror = X[part], X[:, part].T
+        if (block < 0).any():
+            row, column = np.argwhere(block < 0)[0]
+            raise ValueError(
+                f"distances must be 0 or more, got {block[row, column]} at [{part.start + row}, {column}]; "
+                "if these are similarities, turn them into distances first"
+            )
+        scale = max(float(block.max(initial=0)), float(mirror.max(initial=0)), 1e-30)
+        uneven = np.abs(block - mirror) > _TOLERANCE * scale
+        if uneven.any():
+            row, column = np.argwhere(uneven)[0]
+            raise ValueError(
+                f"distances must be symmetric, got {block[row, column]} at [{part.start + row}, {column}] and "
+                f"{mirror[row, column]} at [{column}, {part.start + row}]; use (X + X.T) / 2 if the mean is meant"
+            )
+        diagonal = np.abs(np.diagonal(block, part.start)) > _TOLERANCE * scale
+        if diagonal.any():
+            row = part.start + int(diagonal.argmax())
+            raise ValueError(f"the distance of an item to itself must be 0, got {X[row, row]} at [{row}, {row}]")
+    return X
+
+
+def unit_rows(X: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of length 1; rows of zeros stay."""
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X / np.maximum(length, np.finfo(np.float32).tiny))

@@ -1,0 +1,51 @@
+"""Classical scaling from landmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from prodige.baselines.classical import best_scale, classical_scaling, start
+from prodige.space import Space
+
+POINTS = np.random.default_rng(4).normal(size=(80, 3))
+DISTANCES = cdist(POINTS, POINTS)
+
+
+def test_enough_components_give_all_distances_back() -> None:
+    for n_landmarks in (80, 10):
+        landmarks = np.arange(n_landmarks)
+        embedding = classical_scaling(DISTANCES[landmarks], landmarks, 3)
+        np.testing.assert_allclose(cdist(embedding, embedding), DISTANCES, atol=1e-8)
+
+
+def test_directions_without_extent_are_zero() -> None:
+    embedding = classical_scaling(DISTANCES, np.arange(80), 5)
+    assert embedding.shape == (80, 5)
+    assert (embedding[:, 3:] == 0).all()
+    assert (classical_scaling(np.zeros((4, 4)), np.arange(4), 2) == 0).all()
+
+
+def test_start_is_in_units_of_the_mean_distance() -> None:
+    found = start(Space(100 * POINTS), 3, np.random.RandomState(0), n_landmarks=80)
+    mean = 100 * DISTANCES.sum() / (80 * 79)
+    assert found.mean_distance == pytest.approx(mean, rel=1e-5)
+    np.testing.assert_allclose(found.distances, 100 * DISTANCES / mean, atol=1e-4)
+    # Up to the noise.
+    np.testing.assert_allclose(cdist(found.embedding, found.embedding), found.distances, atol=0.15)
+    few = start(Space(POINTS), 2, np.random.RandomState(0), n_landmarks=20)
+    assert few.distances.shape == (20, 80)
+    np.testing.assert_array_equal(few.landmarks, np.unique(few.landmarks))
+    np.testing.assert_allclose(few.distances[3] * few.mean_distance, DISTANCES[few.landmarks[3]], atol=1e-4)
+
+
+def test_start_without_distances() -> None:
+    assert start(Space(np.ones((4, 2))), 2, np.random.RandomState(0)).mean_distance == 1
+
+
+def test_best_scale() -> None:
+    given = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    wanted = np.array([2.0, 5.0, 5.0], dtype=np.float32)
+    assert best_scale(given, wanted) == pytest.approx(np.linalg.lstsq(given[:, None], wanted)[0][0])
+    assert best_scale(np.zeros(3, np.float32), wanted) == 1

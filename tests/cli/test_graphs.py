@@ -1,0 +1,220 @@
+"""Commands on saved graphs: what they print, how they fail."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from prodige import Graph
+from prodige.cli import app
+from prodige.cli.errors import clean_errors
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Items 0 to 3 around hub 5; item 4 apart; items 0 and 1 closer."""
+    graph = Graph.from_edges([0, 1, 2, 3, 0], [5, 5, 5, 5, 1], [1, 1, 2, 3, 0.1], n_items=5)
+    path = tmp_path / "some.prodige"
+    graph.save(path, {"made by": "Ada", "steps": 400})
+    return str(path)
+
+
+def answer(*arguments: str) -> Any:
+    """Run a command with --json; return what it prints, which must be one JSON object and nothing else."""
+    result = runner.invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert result.stdout.count("\n") == 1
+    return json.loads(result.stdout, parse_constant=pytest.fail)
+
+
+def failure(code: int, *arguments: str) -> str:
+    """Run a command that leaves with this code; return what it says on stderr, without decoration."""
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+# -- what they answer ------------------------------------------------------------------------------------------------
+
+
+def test_info(file: str) -> None:
+    size = os.path.getsize(file)
+    expected = {
+        "file": file,
+        "format_version": 1,
+        "n_items": 5,
+        "n_hubs": 1,
+        "n_edges": 5,
+        "numbers_per_item": 16 / 5,
+        "bytes": size,
+        "bits_per_item": size * 8 / 5,
+        "degree": {"min": 0, "mean": 10 / 6, "max": 4},
+        "connected": False,
+        "metadata": {"made by": "Ada", "steps": 400},
+    }
+    assert answer("info", file) == expected
+    result = runner.invoke(app, ["info", file])
+    assert result.exit_code == 0
+    for shown in ("items", "3.2", f"{size} bytes", "0 to 4, 1.667 on average", "no: some items", "Ada", "400"):
+        assert shown in " ".join(result.stdout.split())
+
+
+def test_info_of_a_graph_without_edges(tmp_path: Path) -> None:
+    Graph.from_edges([], [], [], n_vertices=1).save(tmp_path / "one")
+    figures = answer("info", str(tmp_path / "one"))
+    assert figures["connected"] is True
+    assert figures["degree"] == {"min": 0, "mean": 0, "max": 0}
+
+
+def test_metadata_does_not_command_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "bad.prodige"
+    metadata = {"\x1b[2J": "[bold]a\r\nb\u202e\ud800", "é": ["\x07", "ö"]}
+    Graph.from_edges([0], [1], [1]).save(path, metadata)
+    output = runner.invoke(app, ["info", str(path)]).stdout
+    assert all(letter.isprintable() or letter == "\n" for letter in output)
+    for shown in (r"\x1b[2J", r"[bold]a\r\nb\u202e\ud800", "é", "ö"):
+        assert shown in output
+    assert answer("info", str(path))["metadata"] == metadata
+
+
+def test_distance(file: str) -> None:
+    assert answer("distance", file, "0", "3") == {"i": 0, "j": 3, "distance": 4.0}
+    assert answer("distance", file, "0", "5") == {"i": 0, "j": 5, "distance": 1.0}
+    assert answer("distance", file, "0", "4") == {"i": 0, "j": 4, "distance": None}
+    assert answer("distance", file, "0", "1")["distance"] == pytest.approx(0.1)
+    for j, shown in (("1", "0.1\n"), ("3", "4\n"), ("4", "inf\n"), ("0", "0\n")):
+        assert runner.invoke(app, ["distance", file, "0", j]).stdout == shown
+
+
+def test_neighbors(file: str) -> None:
+    found = [{"item": 0, "distance": 4.0}, {"item": 1, "distance": 4.0}, {"item": 2, "distance": 5.0}]
+    assert answer("neighbors", file, "3") == {"vertex": 3, "k": 10, "neighbors": found}
+    assert answer("neighbors", file, "3", "-k", "2") == {"vertex": 3, "k": 2, "neighbors": found[:2]}
+    assert answer("neighbors", file, "4")["neighbors"] == []  # nothing can be reached
+    assert [entry["item"] for entry in answer("neighbors", file, "5")["neighbors"]] == [0, 1, 2, 3]
+    rows = runner.invoke(app, ["neighbors", file, "3", "-k", "2"]).stdout
+    assert [line.split("│")[1:3] for line in rows.splitlines() if line.startswith("│")] == [
+        ["    0 ", "        4 "],
+        ["    1 ", "        4 "],
+    ]
+
+
+def test_neighbors_of_the_only_item(tmp_path: Path) -> None:
+    Graph.from_edges([0], [1], [1], n_items=1).save(tmp_path / "one")
+    assert answer("neighbors", str(tmp_path / "one"), "0")["neighbors"] == []
+    assert answer("neighbors", str(tmp_path / "one"), "1")["neighbors"] == [{"item": 0, "distance": 1.0}]
+
+
+# -- how they fail ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("vertex", ["6", "-1", "99999999999999999999"])
+def test_bad_ids_are_usage_errors(file: str, vertex: str) -> None:
+    complaint = f"{vertex} is not a vertex: the graph has vertices 0 to 5"
+    assert f"'I': {complaint}" in failure(2, "distance", file, vertex, "0")
+    assert f"'J': {complaint}" in failure(2, "distance", file, "0", vertex, "--json")
+    assert f"'I': {complaint}" in failure(2, "neighbors", file, vertex)
+
+
+def test_other_usage_errors(file: str) -> None:
+    for arguments in (
+        ("distance", file, "a", "0"),
+        ("distance", file, "0"),
+        ("distance", file, "0", "1.5"),
+        ("distance", file, "0", "1", "--jsn"),
+        ("neighbors", file, "0", "-k", "0"),
+        ("neighbors", file, "0", "-k", "-2"),
+        ("info", file, "--nonsense"),
+        ("info",),
+    ):
+        assert failure(2, *arguments)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("command", [("info",), ("distance", "0", "1"), ("neighbors", "0")])
+def test_bad_files(file: str, tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...]) -> None:
+    def complaint(path: str) -> str:
+        return failure(1, command[0], path, *command[1:], *options)
+
+    assert complaint(f"{tmp_path}/nowhere") == f"Error: {tmp_path}/nowhere: No such file or directory"
+    assert complaint(str(tmp_path)) == f"Error: {tmp_path}: Is a directory"
+    data = Path(file).read_bytes()
+    Path(file).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert "checksum does not match" in complaint(file)
+    Path(file).write_bytes(b"")
+    assert complaint(file).startswith(f"Error: '{file}' cannot be read")
+
+
+def test_a_message_is_one_line(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["info", str(tmp_path / "a\nb\x1b[2J")])
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {tmp_path}/a\\nb\\x1b[2J: No such file or directory\n"
+
+
+# -- the errors of all commands --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.prodige"),
+            1,
+            "Error: x.prodige: No space left on device\n",
+        ),
+        (OSError(errno.EIO, "Input/output error"), 1, "Error: Input/output error\n"),
+        (OSError("odd"), 1, "Error: odd\n"),
+        (ValueError("k must be 1 or more, got 0\n"), 1, "Error: k must be 1 or more, got 0\\n\n"),
+        (ValueError(), 1, "Error: ValueError\n"),
+        (MemoryError(), 1, "Error: not enough memory\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_expected_errors(capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str) -> None:
+    with pytest.raises(typer.Exit) as caught, clean_errors():
+        raise error
+    assert caught.value.exit_code == code
+    assert capsys.readouterr() == ("", message)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a mistake"), typer.Exit(3), typer.BadParameter("bad")])
+def test_other_errors_pass(capsys: pytest.CaptureFixture[str], error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, clean_errors():
+        raise error
+    assert caught.value is error
+    assert capsys.readouterr() == ("", "")
+
+
+def test_interrupt(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(path: Path) -> Graph:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the interrupt did not arrive")
+
+    monkeypatch.setattr(Graph, "load", interrupted)
+    assert failure(130, "distance", file, "0", "1") == ""
+
+
+@pytest.mark.parametrize("arguments", [("info",), ("neighbors", "0"), ("distance", "0", "1", "--json")])
+def test_nobody_reads_the_output(file: str, arguments: tuple[str, ...]) -> None:
+    """As in ``prodige info x.prodige | true``: no traceback, no complaint when the process ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-c", "from prodige.cli import app; app()", arguments[0], file, *arguments[1:]]
+    result = subprocess.run(program, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (1, "")

@@ -1,0 +1,571 @@
+"""Files: what was saved comes back, what was not is refused, and a failed save harms nothing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+import stat
+import struct
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prodige import Graph, fileformat
+from prodige.fileformat import FileFormatError
+from strategies import Edges, graphs
+
+HUGE = 2**62
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "some.prodige"
+
+
+@pytest.fixture
+def graph() -> Graph:
+    return Graph.from_edges([0, 1, 2, 3, 0], [4, 4, 4, 4, 1], [1, 1, 2, 3, 0.5], n_items=4)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for all examples of a property."""
+    return tmp_path_factory.mktemp("files")
+
+
+# -- round trips -----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(edges=graphs(), metadata=st.dictionaries(st.text(), json_values, max_size=4))
+def test_what_was_saved_comes_back(directory: Path, edges: Edges, metadata: dict[str, Any]) -> None:
+    path = directory / "round.prodige"
+    graph = Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items)
+    graph.save(path, metadata)
+    loaded = Graph.load(path)
+    assert loaded == graph
+    assert hash(loaded) == hash(graph)
+    assert [column.dtype for column in loaded.edges] == [np.int32, np.int32, np.float32]
+    assert not any(column.flags.writeable for column in loaded.edges)
+    np.testing.assert_array_equal(loaded.distances(), graph.distances())
+    assert fileformat.describe(path) == (
+        1,
+        path.stat().st_size,
+        graph.n_vertices,
+        graph.n_items,
+        graph.n_edges,
+        metadata,
+    )
+
+
+def test_equal_graphs_make_equal_files(path: Path, graph: Graph) -> None:
+    graph.save(path, {"made by": "Ada"})
+    first = path.read_bytes()
+    pickle.loads(pickle.dumps(graph)).save(path, {"made by": "Ada"})
+    assert path.read_bytes() == first
+    graph.save(path)
+    assert path.read_bytes() != first
+    assert fileformat.describe(path).metadata == {}
+
+
+def test_bytes_are_as_documented(path: Path, graph: Graph) -> None:
+    """The layout, read by hand: a file written today must mean the same tomorrow."""
+    graph.save(path, {"a": "ä"})
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PRODIGE"
+    version, length = struct.unpack("<II", data[8:16])
+    assert (version, length % 8) == (1, 0)
+    header = json.loads(data[16 : 16 + length].decode("ascii"))
+    assert header == {
+        "n_vertices": 5,
+        "n_items": 4,
+        "n_edges": 5,
+        "sections": [
+            {"name": "i", "dtype": "int32", "offset": 0, "length": 20},
+            {"name": "j", "dtype": "int32", "offset": 20, "length": 20},
+            {"name": "weight", "dtype": "float32", "offset": 40, "length": 20},
+        ],
+        "metadata": {"a": "ä"},
+    }
+    body = data[16 + length : -32]
+    assert body == struct.pack("<10i5f", 0, 0, 1, 2, 3, 1, 4, 4, 4, 4, 0.5, 1, 1, 2, 3)
+    assert data[-32:] == hashlib.sha256(data[:-32]).digest()
+
+
+def test_the_files_of_version_1_are_read_for_ever(path: Path) -> None:
+    header = (
+        b'{"metadata":{},"n_edges":1,"n_items":2,"n_vertices":3,"sections":['
+        b'{"name":"i","dtype":"int32","offset":0,"length":4},'
+        b'{"offset":4,"length":4,"dtype":"int32","name":"j"},'
+        b'{"name":"weight","dtype":"float32","offset":8,"length":4}]}'
+    )
+    data = b"\x89PRODIGE" + struct.pack("<II", 1, len(header)) + header + struct.pack("<iif", 0, 2, 1.5)
+    path.write_bytes(data + hashlib.sha256(data).digest())
+    assert Graph.load(path) == Graph.from_edges([0], [2], [1.5], n_items=2)
+
+
+def test_paths_of_all_kinds(tmp_path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: list[Any] = ["bare", Path("no ending.txt"), "größe.prodige", os.fsencode("bytes"), "a" * 255]
+    for name in names:
+        graph.save(name)
+        assert Graph.load(name) == graph
+    assert sorted(os.listdir()) == sorted(os.fsdecode(name) for name in names)
+    with pytest.raises(TypeError, match="path must be a str or path-like, got 3 of type int"):
+        graph.save(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="path must be"):
+        Graph.load(None)  # type: ignore[arg-type]
+
+
+# -- damage and attacks ----------------------------------------------------------------------------------------------
+
+
+def refused(path: Path, data: bytes, match: str | None = None) -> str:
+    """Loading refuses the file, with a message of one line that names it."""
+    path.write_bytes(data)
+    with pytest.raises(FileFormatError, match=match) as caught:
+        Graph.load(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+def assemble(header: Any, body: bytes = b"", version: int = 1, magic: bytes = b"\x89PRODIGE") -> bytes:
+    """Return a file with a correct checksum, whatever it says."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    data = magic + struct.pack("<II", version, len(text)) + text + body
+    return data + hashlib.sha256(data).digest()
+
+
+def parts() -> tuple[dict[str, Any], bytes]:
+    """Return a sound header and body: edges 0-1, 0-2 and 1-2."""
+    sections = [
+        {"name": "i", "dtype": "int32", "offset": 0, "length": 12},
+        {"name": "j", "dtype": "int32", "offset": 12, "length": 12},
+        {"name": "weight", "dtype": "float32", "offset": 24, "length": 12},
+    ]
+    header = {"n_vertices": 3, "n_items": 3, "n_edges": 3, "sections": sections, "metadata": {}}
+    return header, struct.pack("<6i3f", 0, 0, 1, 1, 2, 2, 1, 2, 3)
+
+
+def test_assembled_parts_are_sound(path: Path) -> None:
+    path.write_bytes(assemble(*parts()))
+    assert Graph.load(path) == Graph.from_edges([0, 0, 1], [1, 2, 2], [1, 2, 3])
+
+
+def is_refused(path: Path, data: bytes) -> bool:
+    """Whether both readers refuse the file; quicker than ``pytest.raises`` where there are thousands."""
+    path.write_bytes(data)
+    n_refusals = 0
+    for reader in (Graph.load, fileformat.describe):
+        try:
+            reader(path)
+        except FileFormatError:
+            n_refusals += 1
+    return n_refusals == 2
+
+
+def test_every_flipped_bit_is_refused(path: Path) -> None:
+    Graph.from_edges([0], [1], [1.0]).save(path)
+    data = path.read_bytes()
+    assert not is_refused(path, data)
+    for position in range(len(data)):
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << bit
+            assert is_refused(path, bytes(damaged)), f"bit {bit} of byte {position}"
+
+
+def test_every_truncation_and_anything_added_is_refused(path: Path, graph: Graph) -> None:
+    graph.save(path)
+    data = path.read_bytes()
+    for length in range(len(data)):
+        assert is_refused(path, data[:length])
+        assert is_refused(path, data[length + 1 :])
+    for extra in (b"\0", b"\n", data):
+        refused(path, data + extra)
+    refused(
+        path, data[:-32] + bytes(8) + hashlib.sha256(data[:-32] + bytes(8)).digest(), "need 60 bytes .* room for 68"
+    )
+
+
+@given(data=st.binary(max_size=200))
+def test_noise_is_refused(directory: Path, data: bytes) -> None:
+    refused(directory / "noise", data)
+    refused(directory / "noise", b"\x89PRODIGE\1\0\0\0" + data)
+
+
+def test_messages_say_what_to_do(path: Path) -> None:
+    header, body = parts()
+    assert "upgrade prodige" in refused(
+        path, assemble(header, body, version=2), "version 2 .* newest one known here is 1"
+    )
+    assert "restore a copy" in refused(path, assemble(header, body, version=0), "no version 0")
+    assert "right file" in refused(path, assemble(header, body, magic=b"\x89PNG\r\n\x1a\n"), "does not start like one")
+    assert "restore a copy" in refused(path, assemble(header, body)[:-1] + b"!", "checksum does not match")
+    refused(path, b"", "does not start like one")
+    refused(path, b"\x89PRODIGE", "ends too early, after 8 bytes")
+
+
+HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "more vertices than ids": lambda h: h | {"n_vertices": 2**31 - 1},
+    "absurd vertices": lambda h: h | {"n_vertices": HUGE, "n_items": HUGE},
+    "vertices nothing needs": lambda h: h | {"n_vertices": 2**31 - 2},
+    "absurd edges": lambda h: h | {"n_edges": HUGE},
+    "absurd edges with sections": lambda h: h | {"n_edges": 2**30 - 1, "sections": fileformat.sections(2**30 - 1)},
+    "more edges than there are": lambda h: h | {"n_edges": 4, "sections": fileformat.sections(4)},
+    "fewer edges than there are": lambda h: h | {"n_edges": 2, "sections": fileformat.sections(2)},
+    "edges against sections": lambda h: h | {"n_edges": 2},
+    "negative edges": lambda h: h | {"n_edges": -3},
+    "more items than vertices": lambda h: h | {"n_items": 4},
+    "no items": lambda h: h | {"n_items": 0},
+    "a fraction": lambda h: h | {"n_items": 3.0},
+    "a truth value": lambda h: h | {"n_items": True},
+    "a string": lambda h: h | {"n_edges": "3"},
+    "a list": lambda h: [h],
+    "a number": lambda h: 3,
+    "nothing": lambda h: {},
+    "a key too few": lambda h: {key: h[key] for key in h if key != "metadata"},
+    "a key too many": lambda h: h | {"code": "import os"},
+    "no sections": lambda h: h | {"sections": []},
+    "sections of another kind": lambda h: h | {"sections": {"i": 0}},
+    "a section twice": lambda h: h | {"sections": [h["sections"][0], h["sections"][0], h["sections"][2]]},
+    "a section too many": lambda h: h | {"sections": [*h["sections"], h["sections"][0]]},
+    "another order": lambda h: h | {"sections": h["sections"][::-1]},
+    "metadata of another kind": lambda h: h | {"metadata": ["Ada"]},
+    "an infinity": lambda h: h | {"metadata": {"a": float("inf")}},
+    "deep metadata": lambda h: h | {"metadata": {"a": json.loads("[" * 64 + "]" * 64)}},
+    "no JSON": lambda h: b"n_edges = 3",
+    "cut JSON": lambda h: json.dumps(h).encode()[:-1],
+    "two JSON texts": lambda h: json.dumps(h).encode() * 2,
+    "a key twice": lambda h: json.dumps(h).encode()[:-1] + b', "n_edges": 3}',
+    "no ASCII": lambda h: json.dumps(h | {"metadata": {"ä": 1}}, ensure_ascii=False).encode(),
+    "very deep lists": lambda h: b"[" * 1_000_000,
+    "very deep objects": lambda h: b'{"a":' * 200_000,
+    "a very long number": lambda h: b"1" * 1_000_000,
+    "an empty header": lambda h: b"",
+    "a header beyond the limit": lambda h: json.dumps(h).encode() + b" " * 2**20,
+}
+
+
+@pytest.mark.parametrize("attack", HEADERS)
+def test_headers_that_lie_are_refused(path: Path, attack: str) -> None:
+    header, body = parts()
+    data = assemble(HEADERS[attack](header), body)
+    tracemalloc.start()
+    try:
+        refused(path, data, "header|need .* bytes")
+        assert tracemalloc.get_traced_memory()[1] < 2**27  # counts are not believed before the file bears them out
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(FileFormatError):
+        fileformat.describe(path)
+
+
+@pytest.mark.parametrize("section", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("offset", value) for value in (-12, 4, 1, 8.0, HUGE, None)],
+        *[("length", value) for value in (0, -12, 11, 24, 12.0, HUGE, "12")],
+        *[("dtype", value) for value in ("int64", "float16", "object", "O", ">i4", "<i4", "S4", None)],
+        *[("name", value) for value in ("", "k", "weights", None)],
+        ("key", 1),
+    ],
+)
+def test_sections_that_lie_are_refused(path: Path, section: int, key: str, value: Any) -> None:
+    header, body = parts()
+    header["sections"][section][key] = value
+    refused(path, assemble(header, body), "sections other than i, j and weight of 3 edges")
+
+
+def test_header_length_is_not_believed(path: Path) -> None:
+    for length in (2**32 - 1, 2**20 + 1, 2**20, 1000, 0):
+        data = b"\x89PRODIGE" + struct.pack("<II", 1, length) + assemble(*parts())[16:-32]
+        refused(path, data + hashlib.sha256(data).digest(), "header|ends too early")
+
+
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        ([-1, 0, 1, 1, 2, 2, 1, 2, 3], r"edge 0, i = -1, .*does not join two vertices i < j of 0 to 2"),
+        ([0, 0, 1, 1, 2, 3, 1, 2, 3], "edge 2, .*does not join"),
+        ([0, 0, 1, 1, 2, 2**31 - 1, 1, 2, 3], "edge 2, .*does not join"),
+        ([0, 0, 2, 1, 2, 2, 1, 2, 3], "edge 2, .*does not join"),
+        ([0, 0, 2, 1, 2, 1, 1, 2, 3], "edge 2, .*does not join"),
+        ([0, 0, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
+        ([0, 0, 1, 2, 1, 2, 1, 2, 3], "edge 1, .*repeated or out of order"),
+        ([0, 1, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
+        ([0, 0, 1, 1, 2, 2, 1, -2, 3], "edge 1, .*weight = -2.0, .*negative or not finite"),
+        ([0, 0, 1, 1, 2, 2, -0.0, 2, 3], "edge 0, .*weight = -0.0, .*negative"),
+        ([0, 0, 1, 1, 2, 2, 1, 2, np.nan], "edge 2, .*not finite"),
+        ([0, 0, 1, 1, 2, 2, 1, np.inf, 3], "edge 1, .*not finite"),
+    ],
+)
+def test_edges_that_no_graph_has_are_refused(path: Path, values: list[Any], match: str) -> None:
+    header, _ = parts()
+    refused(path, assemble(header, struct.pack("<6i3f", *values)), match)
+
+
+@pytest.mark.parametrize("change", [-500_000, -40, -1, 1])
+def test_a_file_that_shrinks_or_grows_while_it_is_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch, change: int
+) -> None:
+    Graph.from_edges(range(100_000), range(1, 100_001), 1.0).save(path)
+    size = path.stat().st_size
+    read_description = fileformat.read_description
+
+    def disturbed(reader: fileformat.Reader) -> fileformat.Description:
+        description = read_description(reader)
+        os.truncate(path, size + change)
+        return description
+
+    monkeypatch.setattr(fileformat, "read_description", disturbed)
+    with pytest.raises(FileFormatError, match=r"shorter while it was read|checksum"):
+        Graph.load(path)
+
+
+def test_what_is_no_file(tmp_path: Path, graph: Graph) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Graph.load(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"nowhere/x\.prodige"):
+        graph.save(tmp_path / "nowhere" / "x.prodige")
+    for operation in (Graph.load, fileformat.describe, graph.save):
+        with pytest.raises(IsADirectoryError, match=tmp_path.name):
+            operation(tmp_path)
+    with pytest.raises(IsADirectoryError):
+        graph.save(f"{tmp_path}/new/")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileFormatError, match="pipe or a device"):
+        Graph.load(pipe)
+    with pytest.raises(ValueError, match=r"path .* is a pipe or a device; save to a file"):
+        graph.save(pipe)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_the_error_travels_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(fileformat.refusal("x", "it is empty", "fill it")))
+    assert isinstance(error, FileFormatError)
+    assert str(error) == "'x' cannot be read as a .prodige file: it is empty; fill it"
+
+
+# -- what cannot be saved --------------------------------------------------------------------------------------------
+
+
+def circle() -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    result["self"] = result
+    return result
+
+
+@pytest.mark.parametrize(
+    ("metadata", "match"),
+    [
+        ({"a": float("nan")}, "cannot be written as JSON"),
+        ({"a": np.arange(3)}, "cannot be written as JSON"),
+        ({"a": b"bytes"}, "cannot be written as JSON"),
+        ({"a": object()}, "cannot be written as JSON"),
+        (circle(), "cannot be written as JSON"),
+        ({"a": json.loads("[" * 900 + "]" * 900)}, "JSON|nested 901 levels"),
+        ({"a": json.loads("[" * 63 + "]" * 63)}, "nested 64 levels deep; at most 63"),
+        ({1: "a"}, "read back as {'1': 'a'}, not as the {1: 'a'}"),
+        ({"a": {2: "b"}}, "read back as"),
+        ({"a": (1, 2)}, "lists for tuples"),
+        ({"a": "b" * 2**20}, "at most 1048576 are possible"),
+    ],
+)
+def test_metadata_that_a_file_would_change_is_refused(path: Path, graph: Graph, metadata: Any, match: str) -> None:
+    with pytest.raises(ValueError, match="metadata .*" + match):
+        graph.save(path, metadata)
+    assert not path.exists()
+
+
+def test_metadata_at_the_limits(path: Path, graph: Graph) -> None:
+    metadata = {"deep": json.loads("[" * 62 + "]" * 62), "long": "b" * (2**20 - 1000), "none": None}
+    graph.save(path, metadata)
+    assert fileformat.describe(path).metadata == metadata
+    with pytest.raises(TypeError, match="metadata must be a dict, got 'Ada' of type str"):
+        graph.save(path, "Ada")  # type: ignore[arg-type]
+
+
+def test_vertices_without_edges_have_a_limit(path: Path) -> None:
+    most = Graph.from_edges([0], [1], [1.0], n_vertices=2**26 + 2, n_items=2)
+    most.save(path)
+    assert Graph.load(path) == most
+    too_many = Graph.from_edges([0], [1], [1.0], n_vertices=2**26 + 3, n_items=2)
+    with pytest.raises(ValueError, match=r"graph has 67108867 vertices and 1 edges: .* leave out vertices"):
+        too_many.save(path)
+
+
+# -- saving is all or nothing ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException) -> Iterator[None]:
+    """Let a call of the operating system fail while a file is saved."""
+
+    def fail(*arguments: Any, **options: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        if call == "write":
+            # What a file is asked to write first is less than its buffer: the disk is full when that is emptied.
+            original = open
+
+            class Full:
+                def __init__(self, *arguments: Any) -> None:
+                    self.file = original(*arguments)
+                    self.written = 0
+
+                def __enter__(self) -> Any:
+                    return self
+
+                def __exit__(self, *arguments: Any) -> None:
+                    self.file.close()
+
+                def write(self, data: bytes) -> int:
+                    self.written += 1
+                    if self.written == 3:
+                        raise error
+                    return int(self.file.write(data))
+
+            patch.setattr("builtins.open", Full)
+        else:
+            patch.setattr(os, call, fail)
+        yield
+
+
+FAILURES = [
+    OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    OSError(errno.EIO, os.strerror(errno.EIO), "a name nobody knows"),
+    KeyboardInterrupt(),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: repr(error))
+@pytest.mark.parametrize("call", ["write", "fsync", "replace", "chmod"])
+def test_a_failed_save_leaves_the_old_file(
+    path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
+) -> None:
+    graph.save(path, {"which": "old"})
+    old = path.read_bytes()
+    other = Graph.from_edges([0], [1], [1])
+    with failing(monkeypatch, call, error), pytest.raises(type(error)) as caught:
+        other.save(path)
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent) == [path.name]
+    if isinstance(caught.value, OSError):
+        assert caught.value.filename == str(path)
+    other.save(path)
+    assert Graph.load(path) == other
+
+
+def test_a_failed_first_save_leaves_nothing(path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in ("write", "fsync", "replace"):
+        with failing(monkeypatch, call, FAILURES[0]), pytest.raises(OSError, match="No space left"):
+            graph.save(path)
+        assert os.listdir(path.parent) == []
+
+
+def test_the_contents_are_on_the_disk_before_the_name(
+    path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph.save(path)
+    size = path.stat().st_size
+    events: list[tuple[str, int]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_fsync(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        events.append(("fsync of the directory", 0) if stat.S_ISDIR(state.st_mode) else ("fsync", state.st_size))
+        fsync(descriptor)
+
+    def note_replace(source: str, target: str) -> None:
+        assert os.path.dirname(source) == os.path.dirname(target)
+        events.append(("replace", os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    graph.save(path)
+    assert events == [("fsync", size), ("replace", size), ("fsync of the directory", 0)]
+
+
+def test_a_full_disk_for_real(tmp_path: Path) -> None:
+    """The file size limit of a process makes the system itself refuse to write."""
+    program = """
+        import resource, signal, sys
+        from prodige import Graph
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        graph = Graph.from_edges(range(5000), range(1, 5001), 1.0)
+        Graph.from_edges([0], [1], [1]).save(sys.argv[1])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        try:
+            graph.save(sys.argv[1])
+        except OSError as error:
+            print(error.filename == sys.argv[1], Graph.load(sys.argv[1]).n_edges)
+    """
+    arguments = [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "x")]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert result.stdout == "True 1\n"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_permissions_are_those_of_open(tmp_path: Path, graph: Graph, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        graph.save(tmp_path / "new")
+        (tmp_path / "by open").write_bytes(b"")
+        existing = tmp_path / "existing"
+        existing.write_bytes(b"")
+        existing.chmod(0o640)
+        graph.save(existing)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "by open").stat().st_mode
+    assert stat.S_IMODE(existing.stat().st_mode) == 0o640
+    assert Graph.load(existing) == graph
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(
+    path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(b"mine")
+    monkeypatch.setattr(os, "access", lambda name, mode: mode != os.W_OK)  # root may write everywhere
+    with pytest.raises(PermissionError, match="some"):
+        graph.save(path)
+    assert path.read_bytes() == b"mine"
+
+
+def test_a_link_stays_a_link(tmp_path: Path, graph: Graph) -> None:
+    (tmp_path / "data").mkdir()
+    link = tmp_path / "latest.prodige"
+    link.symlink_to(Path("data", "real.prodige"))
+    for _ in range(2):  # where the link leads there is nothing at first
+        graph.save(link)
+        assert link.is_symlink()
+        assert os.listdir(tmp_path / "data") == ["real.prodige"]
+        assert Graph.load(link) == Graph.load(tmp_path / "data" / "real.prodige") == graph
