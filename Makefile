@@ -7,7 +7,7 @@ CORE = $(wildcard src/prodige/_core/*)
 .PHONY: demo test lint core-test sanitize bench clean
 
 demo: $(VENV)/installed
-	$(BIN)/python examples/digits_graph.py
+	$(BIN)/python examples/digits_compression.py
 
 test: $(VENV)/installed core-test
 	$(BIN)/python -m pytest

@@ -315,6 +315,11 @@ class Graph:
         return self._n_items
 
     @property
+    def n_hubs(self) -> int:
+        """Number of vertices that are no data: the last ones."""
+        return self._n_vertices - self._n_items
+
+    @property
     def n_edges(self) -> int:
         """Number of undirected edges."""
         return self._edges.i.size

@@ -37,6 +37,9 @@ REWIRED = 0.75
 # Blocks of landmarks for one pass over the data.
 _BATCH = 16
 
+# Items that choose hubs in one round, at most: choosing is the slowest part where there are many.
+_MOST_CHOOSING = 20_000
+
 # Landmarks that items look at when they choose hubs: weights are learned from all of them later.
 WINDOW = 1024
 
@@ -80,12 +83,14 @@ def fit_hubs(
     random = check_random_state(random_state)
     pace = Pace(N_STEPS) if pace is None else pace
     n = landmarks.n_items
-    n_hubs = min(choose_n_hubs(n) if n_hubs is None else n_hubs, most_hubs(n, numbers_per_item))
+    n_hubs = choose_n_hubs(n, numbers_per_item) if n_hubs is None else n_hubs
+    n_hubs = min(n_hubs, most_hubs(n, numbers_per_item))
     n_edges = int((numbers_per_item * n - n - n_hubs) / 2 + 1e-9)
     n_arcs = max(2, round(numbers_per_item))
     graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs))
     n_start = max(graph.n_edges, n_edges) + n_edges - n  # room to choose from in the first rounds
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
+    choosing = min(0.5, _MOST_CHOOSING / n)
     try:
         for progress in pace.run():
             turn = len(pace.history) % ROUND
@@ -93,9 +98,9 @@ def fit_hubs(
             if turn == 0 and 0 < progress < REWIRED and pace.history:
                 share = min(progress / THINNED, 1)
                 limit = round(n_start * (n_edges / n_start) ** share)
-                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else 0.5, n_arcs, random)
+                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random)
             elif progress >= REWIRED and graph.n_edges > n_edges:
-                graph = rewire(graph, n_edges, 0.5, n_arcs, random)
+                graph = rewire(graph, n_edges, choosing, n_arcs, random)
             late = max(progress - REWIRED, 0) / (1 - REWIRED)
             loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
             pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
@@ -156,9 +161,12 @@ def most_hubs(n_items: int, numbers_per_item: float) -> int:
     return max(1, int(((numbers_per_item - 3) * n_items + 2) / 5))
 
 
-def choose_n_hubs(n_items: int) -> int:
-    """Return how many hubs suit a data set: enough to tell groups apart, few enough to be joined to each other."""
-    return int(np.clip(round(2.5 * n_items**0.5), 1, 512))
+def choose_n_hubs(n_items: int, numbers_per_item: float) -> int:
+    """Return how many hubs suit a data set: enough to tell groups apart, few enough to be joined to each other.
+
+    Found best, within a wide margin, on images, words, faces, tables and noise of 178 to 10,000 items.
+    """
+    return int(np.clip(round(1.25 * (n_items * numbers_per_item) ** 0.5), 1, 512))
 
 
 def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState, n_jobs: int) -> HubGraph:

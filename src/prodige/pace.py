@@ -52,6 +52,8 @@ class Pace:
         Length of the run.
     max_time : float, optional
         Seconds; replaces the number of steps as the measure of progress.
+    spent : float
+        Seconds that went by before the run; they count.
     callbacks : sequence of callable
         Each is called with a :class:`Status` after every step; one that returns True ends the run.
     verbose : int
@@ -66,7 +68,12 @@ class Pace:
     """
 
     def __init__(
-        self, n_steps: int, max_time: float | None = None, callbacks: Sequence[Callback] = (), verbose: int = 0
+        self,
+        n_steps: int,
+        max_time: float | None = None,
+        spent: float = 0.0,
+        callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
     ) -> None:
         self.n_steps = n_steps
         self.max_time = max_time
@@ -74,11 +81,12 @@ class Pace:
         self.verbose = verbose
         self.history: list[dict[str, float]] = []
         self.stopped: Stopped = "finished"
-        self._start = time.perf_counter()
+        self.spent = spent
+        self._start = time.perf_counter() - spent
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began."""
+        """Seconds since the run began, with those spent before."""
         return time.perf_counter() - self._start
 
     def run(self, end: float = 1.0) -> Iterator[float]:
@@ -95,7 +103,10 @@ class Pace:
             bar.update(100 - bar.n)
 
     def _progress(self, step: int) -> float:
-        return step / self.n_steps if self.max_time is None else self.seconds / self.max_time
+        if self.max_time is None:
+            return step / self.n_steps
+        room = self.max_time - self.spent
+        return (self.seconds - self.spent) / room if room > 0 else 1.0
 
     def record(self, progress: float, loss: float, n_edges: int, numbers_per_item: float) -> None:
         """Note a step in the history and tell the callbacks."""

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
@@ -78,7 +79,9 @@ class Space:
         if self.metric == "precomputed":
             block = self.X[rows] if columns is None else self.X[np.ix_(rows, columns)]
             return np.ascontiguousarray(block, dtype=np.float32)
-        if self._rows is not None:
+        if self.metric == "euclidean" and self._rows is not None and columns is not None and _is_few(rows, columns):
+            result = cdist(self.X[rows], self.X[columns]).astype(np.float32)  # slower, but exact for near items too
+        elif self._rows is not None:
             result = self._fast(rows, columns)
         else:
             others = self.X if columns is None else self.X[columns]
@@ -122,6 +125,10 @@ class Space:
         ids = np.arange(self.n_items) if sources is None else np.asarray(sources, dtype=np.int64)
         for part in gen_batches(len(ids), max(1, _BLOCK // self.n_items)):
             yield ids[part], self.distances(ids[part])
+
+
+def _is_few(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
+    return rows.size * columns.size <= 4096
 
 
 def distances_between(A: Any, B: Any, metric: Metric) -> NDArray[np.float32]:

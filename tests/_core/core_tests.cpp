@@ -34,6 +34,7 @@
 #include "queue.hpp"
 #include "random.hpp"
 #include "search.hpp"
+#include "stress.hpp"
 #include "topology.hpp"
 
 namespace prodige {
@@ -2125,6 +2126,333 @@ void test_kernels() {
 #endif
 }
 
+// -- stress
+
+// One pass over vertices of many degrees, and what it leaves behind. Sums of small integers are exact.
+template <class T>
+struct Pass {
+    static constexpr std::size_t n_core = 11, n_blocks = 3, n_columns = 5 * lanes;
+    static constexpr std::size_t degrees[] = {0, 1, 2, 3, 4, 5, 6, 64};
+
+    std::vector<std::int32_t> offsets{0}, core, columns{2 * lanes, 0, 4 * lanes}, sources;
+    std::vector<T> weights, wanted, distances;
+    T longest = 20;
+    // Entries that nobody writes keep the value they started with.
+    std::vector<T> residuals, uses, costs, core_residuals, core_uses, scratch;
+    double loss = 0;
+
+    Pass(Random& random, std::size_t n_vertices, bool exact) {
+        const auto value = [&](std::uint64_t most) {
+            return exact ? static_cast<T>(random.below(most))
+                         : static_cast<T>(random.unit() * static_cast<double>(most));
+        };
+        for (std::size_t v = 0; v < n_vertices; ++v) {
+            for (std::size_t arc = degrees[v % std::size(degrees)]; arc > 0; --arc) {
+                core.push_back(static_cast<std::int32_t>(random.below(n_core)));
+                weights.push_back(value(8));
+            }
+            offsets.push_back(static_cast<std::int32_t>(core.size()));
+            for (std::size_t c = 0; c < n_columns; ++c) wanted.push_back(value(12));
+        }
+        sources = random.vertices(n_blocks * lanes, static_cast<Vertex>(n_vertices + 5));  // some are no target
+        for (std::size_t d = 0; d < n_blocks * n_core * lanes; ++d)
+            distances.push_back(random.chance(0.1) ? unreached<T> : value(16));
+        residuals = uses = costs = std::vector<T>(core.size(), T(-5));
+        core_residuals = core_uses = std::vector<T>(distances.size(), T(3));
+        scratch.assign(3 * lanes * 64, T(7));
+    }
+
+    AccessView<T> access() const { return {offsets.data(), core.data(), weights.data()}; }
+
+    void run(const Kernels<T>& kernels, std::size_t first, std::size_t last) {
+        loss = kernels.stress({access(), n_core, n_blocks, wanted.data(), n_columns, columns.data(), sources.data(),
+                               distances.data(), longest, residuals.data(), uses.data(), costs.data(),
+                               core_residuals.data(), core_uses.data(), scratch.data()},
+                              first, last);
+    }
+
+    void run_slowly(std::size_t first, std::size_t last) {
+        for (std::size_t v = first; v < last; ++v) {
+            for (std::int32_t arc = offsets[v]; arc < offsets[v + 1]; ++arc)
+                residuals[arc] = uses[arc] = costs[arc] = 0;
+            if (offsets[v] == offsets[v + 1]) continue;
+            for (std::size_t block = 0; block < n_blocks; ++block)
+                for (std::size_t lane = 0; lane < lanes; ++lane)
+                    if (sources[block * lanes + lane] != static_cast<Vertex>(v)) add_pair(v, block, lane);
+        }
+    }
+
+    void add_pair(std::size_t v, std::size_t block, std::size_t lane) {
+        const auto cell = [&](std::int32_t arc) { return (block * n_core + core[arc]) * lanes + lane; };
+        std::vector<std::pair<T, std::int32_t>> ways;
+        for (std::int32_t arc = offsets[v]; arc < offsets[v + 1]; ++arc)
+            ways.emplace_back(std::min(distances[cell(arc)] + weights[arc], longest), arc);
+        std::sort(ways.begin(), ways.end());
+        const auto [least, arc] = ways[0];
+        const T goal = wanted[v * n_columns + columns[block] + lane];
+        const T next = ways.size() > 1 ? ways[1].first : longest;
+        loss += (least - goal) * (least - goal);
+        residuals[arc] += least - goal;
+        uses[arc] += 1;
+        costs[arc] += (next - goal) * (next - goal) - (least - goal) * (least - goal);
+        core_residuals[cell(arc)] += least - goal;
+        core_uses[cell(arc)] += 1;
+    }
+
+    bool operator==(const Pass& other) const {
+        return loss == other.loss && same_bits(residuals, other.residuals) && same_bits(uses, other.uses) &&
+               same_bits(costs, other.costs) && same_bits(core_residuals, other.core_residuals) &&
+               same_bits(core_uses, other.core_uses);
+    }
+};
+
+template <class T>
+bool nearly(const std::vector<T>& a, const std::vector<T>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
+        return std::abs(x - y) <= 1024 * std::numeric_limits<T>::epsilon() * std::max(std::abs(y), T(100));
+    });
+}
+
+template <class T>
+void test_stress_kernels() {
+    Random random(72);
+    constexpr std::size_t n = 3 * std::size(Pass<T>::degrees) + 2;
+    for (const bool exact : {true, false})
+        for (const auto [first, last] : {std::pair<std::size_t, std::size_t>{0, n}, {5, 17}, {7, 8}, {8, 9}, {4, 4}}) {
+            context = std::string(exact ? "integers" : "reals") + " from vertex " + std::to_string(first);
+            const Pass<T> start(random, n, exact);
+            Pass<T> generic = start, fast = start, slow = start;
+            generic.run(generic_kernels<T>(), first, last);
+            fast.run(kernels<T>(), first, last);
+            slow.run_slowly(first, last);
+            CHECK(generic == fast);
+            if (exact) {
+                CHECK(generic == slow);
+            } else {
+                CHECK(close(static_cast<T>(generic.loss), static_cast<T>(slow.loss)));
+                CHECK(same_bits(generic.uses, slow.uses) && same_bits(generic.core_uses, slow.core_uses));
+                CHECK(nearly(generic.residuals, slow.residuals) && nearly(generic.costs, slow.costs));
+                CHECK(nearly(generic.core_residuals, slow.core_residuals));
+            }
+        }
+}
+
+template <class T>
+void check_rows(const Kernels<T>& kernels, const std::vector<T>& wanted, const std::vector<T>& known,
+                const std::vector<T>& from, T weight, bool exact) {
+    T misfit = 0;
+    Detour<T> expected{0, 0, 0};
+    for (std::size_t c = 0; c < wanted.size(); ++c) {
+        const T way = from[c] + weight;
+        misfit += (wanted[c] - way) * (wanted[c] - way);
+        if (!(way < known[c])) continue;
+        expected.uses += 1;
+        expected.slack += wanted[c] - from[c];
+        expected.gain += (known[c] - wanted[c]) * (known[c] - wanted[c]) - (way - wanted[c]) * (way - wanted[c]);
+    }
+    const Detour<T> found = kernels.detour(wanted.data(), known.data(), from.data(), weight, wanted.size());
+    const T found_misfit = kernels.misfit(wanted.data(), from.data(), weight, wanted.size());
+    CHECK(found.uses == expected.uses);
+    if (exact) {
+        CHECK(found_misfit == misfit && found.slack == expected.slack && found.gain == expected.gain);
+    } else {
+        CHECK(nearly<T>({found_misfit, found.slack, found.gain}, {misfit, expected.slack, expected.gain}));
+    }
+}
+
+// `misfit` and `detour`, for rows of any number of blocks.
+template <class T>
+void test_row_kernels() {
+    Random random(73);
+    for (const bool exact : {true, false})
+        for (const std::size_t n_blocks : {0, 1, 2, 7, 64}) {
+            context = std::to_string(n_blocks) + (exact ? " blocks of integers" : " blocks of reals");
+            std::vector<T> wanted, known, from;
+            for (std::vector<T>* row : {&wanted, &known, &from})
+                for (std::size_t c = 0; c < n_blocks * lanes; ++c)
+                    row->push_back(exact ? static_cast<T>(random.below(9)) : static_cast<T>(9 * random.unit()));
+            for (const T weight : {T(0), exact ? T(2) : T(0.7), T(20)}) {
+                check_rows(generic_kernels<T>(), wanted, known, from, weight, exact);
+                check_rows(kernels<T>(), wanted, known, from, weight, exact);
+                const std::size_t count = wanted.size();
+                const auto values = [&](const Kernels<T>& k) {
+                    const Detour<T> detour = k.detour(wanted.data(), known.data(), from.data(), weight, count);
+                    const T misfit = k.misfit(wanted.data(), from.data(), weight, count);
+                    return std::vector<T>{misfit, detour.uses, detour.slack, detour.gain};
+                };
+                CHECK(same_bits(values(generic_kernels<T>()), values(kernels<T>())));
+            }
+        }
+}
+
+// Wanted distances from some sources to the items of a graph, and hubs to measure them with.
+struct StressTask {
+    Graph graph;
+    HubNetwork<float> hubs;
+    std::vector<Vertex> sources;
+    std::vector<float> distances;
+    std::vector<std::int32_t> blocks;
+
+    StressTask(Random& random, const Graph& from, std::size_t n_blocks)
+        : graph(from),
+          hubs(hubs_of<float>(make_network<float>(graph), hub_mask(graph))),
+          sources(random.vertices(n_blocks * lanes, graph.n)) {
+        for (std::size_t d = 0; d < sources.size() * graph.n_items; ++d)
+            distances.push_back(graph.exact ? static_cast<float>(random.below(9))
+                                            : static_cast<float>(3 * random.unit()));
+        for (std::size_t b = 0; b < n_blocks; ++b) blocks.push_back(static_cast<std::int32_t>(b));
+    }
+
+    static Mask hub_mask(const Graph& graph) {
+        Mask is_hub(graph.n, 0);
+        std::fill(is_hub.begin() + graph.n_items, is_hub.end(), 1);
+        return is_hub;
+    }
+
+    Wanted<float> wanted() const {
+        return {sources, {distances.data(), static_cast<std::size_t>(graph.n_items), sources.size()}};
+    }
+
+    Stress<float> measure(int n_jobs, Watch& watch) const {
+        return measure_stress<float>(hubs, wanted(), blocks, 30.0f, true, n_jobs, watch);
+    }
+    Stress<float> measure(int n_jobs) const {
+        Watch watch;
+        return measure(n_jobs, watch);
+    }
+};
+
+bool same_bits(const Stress<float>& a, const Stress<float>& b) {
+    return a.loss == b.loss && a.n_pairs == b.n_pairs && same_bits(a.gradient, b.gradient) &&
+           same_bits(a.uses, b.uses) && same_bits(a.cost, b.cost) && same_bits(a.flow_residuals, b.flow_residuals) &&
+           same_bits(a.flow_uses, b.flow_uses);
+}
+
+std::vector<StressTask> stress_tasks() {
+    Random random(74);
+    std::vector<StressTask> tasks;
+    tasks.emplace_back(random, hub_graph("one item", random, 1, 1, few_values), 1);
+    tasks.emplace_back(random, hub_graph("few items", random, 5, 2, few_values), 3);
+    tasks.emplace_back(random, hub_graph("hubs ties", random, 60, 6, few_values), 4);
+    tasks.emplace_back(random, hub_graph("hubs zeros", random, 60, 6, often_zero), 2);
+    tasks.emplace_back(random, hub_graph("hubs", random, looks_for_races ? 100 : 400, 12, real), 9);
+    Graph wide = hub_graph("many arcs", random, 30, 70, real);
+    for (Vertex h = 0; h < 64; ++h) wide.join(3, wide.n_items + h, real(random));
+    tasks.emplace_back(random, wide, 2);
+    tasks.emplace_back(random, hub_graph("no blocks", random, 10, 2, real), 0);
+    return tasks;
+}
+
+void test_stress_of_graphs() {
+    for (const StressTask& task : stress_tasks()) {
+        context = describe(task.graph);
+        const Stress<float> stress = task.measure(1);
+        const auto weights = weights_of<float>(task.graph);
+        double loss = 0, n_pairs = 0;
+        for (std::size_t c = 0; c < task.sources.size(); ++c) {
+            const auto truth = true_distances<float>(task.graph, weights, task.sources[c]);
+            for (Vertex v = 0; v < task.graph.n_items; ++v) {
+                if (v == task.sources[c]) continue;
+                const double miss = std::min(truth[v], 30.0f) - task.distances[v * task.sources.size() + c];
+                loss += miss * miss;
+                n_pairs += 1;
+            }
+        }
+        CHECK(stress.n_pairs == n_pairs);
+        CHECK(agree(static_cast<float>(stress.loss), static_cast<float>(loss), task.graph.exact));
+        for (const double uses : stress.uses) CHECK(uses >= 0 && uses == std::floor(uses));
+    }
+}
+
+void test_stress_has_the_same_bits_for_any_jobs() {
+    for (const StressTask& task : stress_tasks()) {
+        context = describe(task.graph);
+        const Stress<float> one = task.measure(1);
+        for (const int n_jobs : {1, 2, 3, 5, 8, 13}) CHECK(same_bits(task.measure(n_jobs), one));
+    }
+}
+
+// Hubs at random distances of the sources, the items among them.
+struct AttachTask {
+    static constexpr std::size_t n_items = 50, n_hubs = 40, n_columns = 6 * lanes, first = lanes, window = 3 * lanes;
+    std::vector<Vertex> items, sources;
+    std::vector<float> wanted, from;
+
+    explicit AttachTask(Random& random, std::size_t n_wishes = 70)
+        : items(random.vertices(n_wishes, n_items)), sources(random.vertices(n_columns, n_items + 10)) {
+        sources[first] = -1;
+        for (std::size_t d = 0; d < n_items * n_columns; ++d) wanted.push_back(static_cast<float>(3 * random.unit()));
+        for (std::size_t d = 0; d < n_hubs * window; ++d) from.push_back(static_cast<float>(2 * random.unit()));
+    }
+
+    Attachments<float> attach(std::size_t n_arcs, int n_jobs, Watch& watch) const {
+        return prodige::attach<float>(items, {sources, {wanted.data(), n_items, n_columns}},
+                                      {from.data(), n_hubs, window}, first, n_arcs, n_jobs, watch);
+    }
+
+    // The squared error of an item with some hubs.
+    double error(Vertex item, std::span<const std::int32_t> hubs, const float* weights) const {
+        double sum = 0;
+        for (std::size_t c = 0; c < window; ++c) {
+            if (sources[first + c] == item) continue;
+            double least = std::numeric_limits<double>::infinity();
+            for (std::size_t a = 0; a < hubs.size(); ++a)
+                least = std::min(least, static_cast<double>(from[hubs[a] * window + c]) + weights[a]);
+            const double miss = least - wanted[item * n_columns + first + c];
+            sum += miss * miss;
+        }
+        return sum;
+    }
+};
+
+void test_attach() {
+    Random random(75);
+    const AttachTask task(random);
+    Watch watch;
+    for (const std::size_t n_arcs : {1, 2, 7, 16, 30}) {
+        context = std::to_string(n_arcs) + " arcs";
+        const auto found = task.attach(n_arcs, 1, watch);
+        const std::size_t k = found.n_arcs;
+        CHECK(k == std::min<std::size_t>(n_arcs, 16));
+        CHECK(found.hubs.size() == task.items.size() * k && found.errors.size() == found.hubs.size());
+        CHECK(found.weights.size() == found.hubs.size() * k);
+        for (std::size_t i = 0; i < task.items.size(); ++i) {
+            const std::span<const std::int32_t> hubs(&found.hubs[i * k], k);
+            const std::size_t n_found = std::find(hubs.begin(), hubs.end(), -1) - hubs.begin();
+            CHECK(n_found > 0);
+            for (std::size_t a = 0; a < n_found; ++a) {
+                const float error = found.errors[i * k + a];
+                const double truth = task.error(task.items[i], hubs.first(a + 1), &found.weights[(i * k + a) * k]);
+                CHECK(std::abs(error - truth) <= 1e-4 * truth + 1e-5);
+                CHECK(a == 0 || error < found.errors[i * k + a - 1]);
+            }
+            for (std::size_t a = n_found; a < k; ++a)
+                CHECK(hubs[a] == -1 && found.errors[i * k + a] == found.errors[i * k + n_found - 1]);
+        }
+        for (const int n_jobs : {2, 3, 8}) {
+            const auto other = task.attach(n_arcs, n_jobs, watch);
+            CHECK(same_bits(found.hubs, other.hubs) && same_bits(found.weights, other.weights) &&
+                  same_bits(found.errors, other.errors));
+        }
+    }
+    CHECK(AttachTask(random, 0).attach(3, 2, watch).hubs.empty());
+}
+
+void test_cancelled_stress() {
+    Random random(76);
+    const StressTask task(random, hub_graph("hubs", random, 300, 8, few_values), 30);
+    const AttachTask attaching(random, 3000);
+    context = describe(task.graph);
+    const Stress<float> truth = task.measure(1);
+    for (const int n_jobs : {1, 3}) {
+        check_cancelled({
+            [&](Watch& watch) { task.measure(n_jobs, watch); },
+            [&](Watch& watch) { attaching.attach(4, n_jobs, watch); },
+        });
+        CHECK(same_bits(task.measure(n_jobs), truth));  // nothing is left behind
+    }
+}
+
 // -- what once went or may go wrong
 
 Graph graph_of(Vertex n, const std::vector<Vertex>& tails, const std::vector<Vertex>& heads,
@@ -2264,6 +2592,11 @@ int run_all() {
     RUN(test_failing_jobs);
     RUN(test_memory);
     RUN_BOTH(test_kernels);
+    RUN_BOTH(test_stress_kernels);
+    RUN_BOTH(test_row_kernels);
+    RUN(test_stress_of_graphs);
+    RUN(test_stress_has_the_same_bits_for_any_jobs);
+    RUN(test_attach);
     RUN_BOTH(test_leaves_that_are_seeds);
     RUN_BOTH(test_twins_of_a_local_edge);
     RUN_BOTH(test_sums_beyond_the_largest_number);
@@ -2307,6 +2640,7 @@ int run_all() {
     RUN_BOTH(test_cancelled_search);
     RUN_BOTH(test_cancelled_calls);
     RUN_BOTH(test_cancelled_gradients);
+    RUN(test_cancelled_stress);
     return runner.finish();
 }
 

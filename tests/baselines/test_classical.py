@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from prodige.baselines import classical
 from prodige.baselines.classical import best_scale, classical_scaling, start
 from prodige.space import Space
 
@@ -38,6 +39,12 @@ def test_start_is_in_units_of_the_mean_distance() -> None:
     assert few.distances.shape == (20, 80)
     np.testing.assert_array_equal(few.landmarks, np.unique(few.landmarks))
     np.testing.assert_allclose(few.distances[3] * few.mean_distance, DISTANCES[few.landmarks[3]], atol=1e-4)
+
+
+def test_many_items_have_few_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classical, "_MOST_DISTANCES", 80 * 10)
+    assert start(Space(POINTS), 2, np.random.RandomState(0)).landmarks.size == 10
+    assert start(Space(POINTS), 30, np.random.RandomState(0)).landmarks.size == 31
 
 
 def test_start_without_distances() -> None:

@@ -16,7 +16,8 @@ def test_version_and_help() -> None:
     assert runner.invoke(app, ["--version"]).output == f"prodige {__version__}\n"
     result = runner.invoke(app, ["--help"])
     assert result.exit_code == 0
-    assert "reproduce" in result.output
+    for command in ("compress", "encode-faces", "info", "distance", "neighbors", "reproduce"):
+        assert command in result.output
     assert runner.invoke(app, ["nonsense"]).exit_code == 2
 
 
@@ -38,3 +39,6 @@ def test_reproduce_sanity_prints_a_table() -> None:
 def test_bad_options() -> None:
     assert runner.invoke(app, ["reproduce", "sanity", "--graphs", "0"]).exit_code == 2
     assert runner.invoke(app, ["reproduce", "sanity", "--start", "nowhere"]).exit_code == 2
+    result = runner.invoke(app, ["reproduce", "sanity", "--jobs", "0"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: n_jobs must not be 0")

@@ -182,6 +182,8 @@ def test_a_message_is_one_line(tmp_path: Path) -> None:
         (ValueError("k must be 1 or more, got 0\n"), 1, "Error: k must be 1 or more, got 0\\n\n"),
         (ValueError(), 1, "Error: ValueError\n"),
         (MemoryError(), 1, "Error: not enough memory\n"),
+        (ImportError("this needs x; pip install it"), 1, "Error: this needs x; pip install it\n"),
+        (ModuleNotFoundError("No module named 'x'", name="x"), 1, "Error: No module named 'x'\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -192,7 +194,15 @@ def test_expected_errors(capsys: pytest.CaptureFixture[str], error: BaseExceptio
     assert capsys.readouterr() == ("", message)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("a mistake"), typer.Exit(3), typer.BadParameter("bad")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("a mistake"),
+        ModuleNotFoundError("No module named 'prodige.x'", name="prodige.x"),
+        typer.Exit(3),
+        typer.BadParameter("bad"),
+    ],
+)
 def test_other_errors_pass(capsys: pytest.CaptureFixture[str], error: Exception) -> None:
     with pytest.raises(type(error)) as caught, clean_errors():
         raise error

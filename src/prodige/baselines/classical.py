@@ -15,6 +15,9 @@ from prodige.space import Space
 
 N_LANDMARKS = 500
 
+# Distances from landmarks to all items: 256 MiB as float64. With more items, fewer landmarks.
+_MOST_DISTANCES = 1 << 25
+
 
 @dataclass(frozen=True)
 class Start:
@@ -55,6 +58,7 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     array([0.5, 1. ])
     """
     n = space.n_items
+    n_landmarks = max(n_components + 1, min(n_landmarks, _MOST_DISTANCES // n))
     landmarks = np.sort(random.choice(n, min(n_landmarks, n), replace=False))
     distances = space.distances(landmarks)
     # Without the zeros of the landmarks themselves.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from prodige.cli import graphs, reproduce
+from prodige.cli import compress, graphs, reproduce
+from prodige.cli.faces import encode_faces
 
 app = typer.Typer(
     name="prodige",
@@ -13,7 +14,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+compress.register(app)
 graphs.register(app)
+app.command()(encode_faces)
 app.add_typer(reproduce.app, name="reproduce")
 
 

@@ -1,7 +1,7 @@
 """What a command does when something goes wrong that users can put right: one line on stderr, no traceback.
 
-Exit codes: 1 if a file or its contents are at fault, 2 for wrong usage (raise :class:`typer.BadParameter`), 130 after
-Ctrl-C. All other exceptions are mistakes of ours and keep their traceback.
+Exit codes: 1 if a file or its contents are at fault or an optional package is missing, 2 for wrong usage (raise
+:class:`typer.BadParameter`), 130 after Ctrl-C. All other exceptions are mistakes of ours and keep their traceback.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def clean_errors() -> Iterator[None]:
         raise  # typer leaves quietly: whoever read our output has seen enough
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # 128 + SIGINT, as shells count
-    except (OSError, ValueError, MemoryError) as error:
+    except (OSError, ValueError, MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "prodige":
+            raise  # not a package to install but a part of this one
         typer.echo(f"Error: {printable(message(error))}", err=True)
         raise typer.Exit(1) from None
 

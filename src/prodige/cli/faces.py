@@ -14,15 +14,11 @@ def encode_faces(
     folder: Path = typer.Argument(help="Folder of photographs, .jpg or .png."),
     output: Path = typer.Option(Path("celeba10k.npz"), "--output", "-o", help="File to write."),
     limit: int | None = typer.Option(None, min=1, help="Stop after so many faces; 10000 for the paper's data set."),
-    n_jobs: int = typer.Option(-1, help="Processes; -1 for all processors."),
+    n_jobs: int = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processes; -1 for all processors."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress bar."),
 ) -> None:
     """Encode the largest face of every photograph by face_recognition (extra "faces")."""
     from prodige.datasets import faces
 
-    try:
-        n_faces, n_without = faces.encode_faces(folder, output, limit, n_jobs, verbose=0 if quiet else 1)
-    except ImportError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(1) from None
+    n_faces, n_without = faces.encode_faces(folder, output, limit, n_jobs, verbose=0 if quiet else 1)
     typer.echo(f"{output}: {n_faces} faces; {n_without} photographs without one left out")

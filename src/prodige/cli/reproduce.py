@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from prodige.cli.errors import clean_errors, printable
+
+if TYPE_CHECKING:
+    from prodige.datasets import Dataset
 
 
 class Start(str, Enum):
@@ -14,6 +22,24 @@ class Start(str, Enum):
     distances = "distances"
     equal = "equal"
 
+
+class Name(str, Enum):
+    """The data sets of the compression table."""
+
+    mnist10k = "mnist10k"
+    glove10k = "glove10k"
+    celeba10k = "celeba10k"
+
+
+class Budget(str, Enum):
+    """The sizes of the compression table, in numbers per item."""
+
+    four = "4"
+    eight = "8"
+
+
+JOBS = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processors to use; -1 for all.")
+AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")
 
 app = typer.Typer(help="Repeat the experiments of the paper.", no_args_is_help=True)
 
@@ -24,12 +50,13 @@ def main() -> None:
 
 
 @app.command()
+@clean_errors()
 def sanity(
     graphs: int = typer.Option(100, min=1, help="Number of random graphs."),
     start: Start = typer.Option(Start.distances, help="Initial weights: the distances, or all the same."),
     seed: int = typer.Option(0, min=0, help="Seed of the graphs."),
-    n_jobs: int = typer.Option(-1, help="Processes; -1 for all processors."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Learn random graphs from their distances; count how many are found again."""
     from prodige.reproduce import sanity as experiment
@@ -52,3 +79,127 @@ def sanity(
     table.add_row("largest error", f"{figures['largest_error']:.2g}", "")
     table.add_row("edges, on average", f"{figures['edges']:.1f} ({figures['edges_needed']:.1f} needed)", "")
     Console().print(table)
+
+
+@app.command()
+@clean_errors()
+def table1(
+    dataset: list[Name] | None = typer.Option(
+        None, help="May be given several times; all that can be had when left out.", show_default=False
+    ),
+    budget: list[Budget] | None = typer.Option(
+        None, help="Numbers per item. May be given several times; both when left out.", show_default=False
+    ),
+    data_dir: Path | None = typer.Option(
+        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
+    ),
+    seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
+    methods: str = typer.Option(
+        "constant,star,pca,mds,graph", help='Some of these, "poincare" and "l0", which take long; or "all".'
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
+    ),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Keep distances in 4 or 8 numbers an item: the graph beside vectors and the paper's figures."""
+    from rich.console import Console
+
+    from prodige.reproduce import table1 as experiment
+
+    chosen = choose_methods(methods, experiment.METHODS)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    data, missing = load(dataset, data_dir)
+    for note in [] if as_json else missing:
+        typer.echo(f"Note: {printable(note)}", err=True)
+
+    results = []
+    console = Console(stderr=True)
+    for one in data:
+        for size in budget or list(Budget):
+            # Cleared before the table is printed: a status line and a table do not go well on one terminal.
+            with nullcontext() if as_json else console.status("") as status:
+                report = status.update if status is not None else ignore
+                result = experiment.run(one, int(size.value), chosen, seeds, n_jobs, report)
+            results.append(result)
+            if output is not None:
+                write(output / f"table1-{one.name}-{size.value}", result)
+            if not as_json:
+                show(result)
+    if as_json:
+        typer.echo(json.dumps({"results": results, "notes": missing}))
+
+
+def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
+    """Return the methods that are asked for.
+
+    Examples
+    --------
+    >>> from prodige.cli.reproduce import choose_methods
+    >>> choose_methods("star, graph", ("star", "mds", "graph"))
+    ['star', 'graph']
+    >>> choose_methods("all", ("star", "graph"))
+    ['star', 'graph']
+    """
+    if text == "all":
+        return list(known)
+    methods = [part.strip() for part in text.split(",")]
+    for method in methods:
+        if method not in known:
+            raise typer.BadParameter(f"{method!r} is none of {', '.join(known)} or all", param_hint="'--methods'")
+    return methods
+
+
+def load(names: list[Name] | None, data_dir: Path | None) -> tuple[list[Dataset], list[str]]:
+    """Load data sets before anything is fitted; return also which ones could not be had and why.
+
+    One that is asked for by name must be there. Otherwise one of them is enough: CelebA is not for everybody.
+    """
+    from prodige import datasets
+
+    found: list[Dataset] = []
+    missing: list[str] = []
+    for name in names or list(Name):
+        try:
+            found.append(datasets.load(name.value, data_dir))
+        except FileNotFoundError as error:
+            if names:
+                raise
+            missing.append(f"{name.value} left out: {error}")
+    if not found:
+        raise FileNotFoundError("; ".join(missing))
+    return found, missing
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    """Write a table as data and as a page."""
+    from prodige.fileformat import replacing
+    from prodige.reproduce import table1 as experiment
+
+    for suffix, text in ((".json", json.dumps(result, indent=1) + "\n"), (".md", experiment.markdown(result))):
+        with replacing(str(path) + suffix) as file:
+            file.write(text.encode())
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from prodige.reproduce import table1 as experiment
+
+    table = Table(title=experiment.title(result))
+    for place, header in enumerate(experiment.HEADERS):
+        table.add_column(header, justify="right" if place else "left")
+    for row in experiment.cells(result):
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    for note in experiment.notes(result):
+        console.print(note, markup=False, highlight=False)
+
+
+def ignore(text: str) -> None:
+    """Say nothing."""

@@ -1,0 +1,65 @@
+"""A data set in four numbers an item: the digits of scikit-learn as a graph, beside vectors of the same size.
+
+1,797 images of 8 × 8 pixels. Asked of each method: how far are its distances off, and does it still know which images
+are nearest to each other? The graph is saved under demo/ and read back.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from sklearn.datasets import load_digits
+
+from prodige import DistanceCompressor, Graph
+from prodige.baselines import MDS, PCA, Constant, Star
+from prodige.evaluation import evaluate
+from prodige.space import Space
+
+NUMBERS = 4
+OUTPUT = Path("demo") / "digits.prodige"
+
+
+def main() -> None:
+    """Fit, compare, save, ask."""
+    console = Console()
+    images = load_digits().data / 16
+    space = Space(images)
+    compressor = DistanceCompressor(NUMBERS, random_state=0, verbose=1)
+    methods: dict[str, Any] = {
+        "constant": Constant(),
+        "star": Star(),
+        "PCA": PCA(NUMBERS),
+        "MDS": MDS(NUMBERS, random_state=0),
+        "graph": compressor,
+    }
+
+    title = f"{len(images):,} digits of {images.shape[1]} pixels in {NUMBERS} numbers each"
+    table = Table(title=title)
+    for header in ("", "numbers per item", "mean squared error", "neighbour recall@10", "seconds"):
+        table.add_column(header, justify="right" if header else "left")
+    for name, method in methods.items():
+        began = time.perf_counter()
+        method.fit(images)
+        seconds = time.perf_counter() - began
+        model = method.graph_ if method is compressor else method
+        report = evaluate(model, space, random_state=0)
+        figures = f"{model.numbers_per_item:.3g}", f"{report.mse:.4f}", f"{report.recall:.1%}", f"{seconds:.1f}"
+        table.add_row(name, *figures, style="bold" if method is compressor else None)
+    console.print(table)
+
+    OUTPUT.parent.mkdir(exist_ok=True)
+    compressor.graph_.save(OUTPUT)
+    graph = Graph.load(OUTPUT)
+    console.print(f"Saved as {OUTPUT}, {OUTPUT.stat().st_size:,} bytes; the images take {images.nbytes:,}.")
+    way = " → ".join(str(vertex) if vertex < graph.n_items else "hub" for vertex in graph.path(0, 1))
+    found, true = graph.distance(0, 1), space.distances([0])[0, 1]
+    console.print(f"From image 0 to image 1: {way}; length {found:.3f}, in truth {true:.3f}.", soft_wrap=True)
+    console.print(f"Ask it: prodige neighbors {OUTPUT} 0")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""``prodige compress``: what it writes and prints, how it fails, and that nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from rich.console import Console
+from sklearn.metrics import pairwise_distances
+from typer.testing import CliRunner
+
+from prodige import DistanceCompressor, Graph, __version__, compression, fileformat
+from prodige.cli import app
+from prodige.cli.progress import FitProgress
+from prodige.evaluation import evaluate
+from prodige.pace import Status
+from prodige.space import Space
+
+runner = CliRunner()
+
+X = np.random.default_rng(0).normal(size=(60, 8))
+
+# Comes first, as later options win.
+SHORT = ("--jobs", "1")
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A small data set in an empty folder; enough steps for a graph, as how good it is does not matter here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compression, "N_STEPS", 24)
+    np.save("x.npy", X)
+    return "x.npy"
+
+
+def answer(*arguments: str, code: int = 0) -> dict[str, Any]:
+    """Run with --json; return what is printed, which must be one JSON object and nothing else."""
+    result = runner.invoke(app, ["compress", *SHORT, *arguments, "--json"])
+    assert result.exit_code == code, result.output
+    assert result.stdout.count("\n") == 1
+    assert code == 130 or result.stderr == ""
+    figures: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
+    return figures
+
+
+def failure(code: int, *arguments: str) -> str:
+    """Run a command that leaves with this code; return what it says on stderr, without decoration."""
+    result = runner.invoke(app, ["compress", *SHORT, *arguments])
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert code != 1 or result.stderr.count("\n") == 1
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+# -- what comes out --------------------------------------------------------------------------------------------------
+
+
+def test_json_and_file(data: str) -> None:
+    figures = answer(data, "-o", "out.prodige", "--numbers-per-item", "5", "--seed", "3")
+    graph = Graph.load("out.prodige")
+    report = evaluate(graph, Space(X), random_state=3)
+    size = os.path.getsize("out.prodige")
+    assert figures.pop("seconds") > 0
+    assert figures == {
+        "input": data,
+        "output": "out.prodige",
+        "n_items": 60,
+        "n_hubs": graph.n_vertices - 60,
+        "n_edges": graph.n_edges,
+        "numbers_per_item": graph.numbers_per_item,
+        "bytes": size,
+        "bits_per_item": 8 * size / 60,
+        "mse": pytest.approx(report.mse),
+        "relative_error": pytest.approx(report.relative_error),
+        "variance": pytest.approx(report.variance),
+        "spearman": pytest.approx(report.spearman),
+        "recall": pytest.approx(report.recall),
+        "structure": "hubs",
+        "interrupted": False,
+        "notes": [],
+    }
+    assert graph.numbers_per_item <= 5
+    assert report.mse < report.variance
+    assert fileformat.describe("out.prodige").metadata == {
+        "prodige": __version__,
+        "data": "x.npy",
+        "normalized": False,
+        "metric": "euclidean",
+        "numbers_per_item": 5.0,
+        "n_hubs": "auto",
+        "method": "budget",
+        "max_time": None,
+        "seed": 3,
+        "structure": "hubs",
+        "stopped": "finished",
+        **{name: pytest.approx(figures[name], rel=1e-5) for name in ("mse", "relative_error", "variance")},
+        **{name: pytest.approx(figures[name], rel=1e-5) for name in ("spearman", "recall")},
+    }
+
+
+def test_table(data: str) -> None:
+    result = runner.invoke(app, ["compress", data, *SHORT])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    for shown in (
+        "mean squared error",
+        "relative error",
+        "Spearman correlation",
+        "neighbour recall@10",
+        "numbers per item",
+        "x.prodige:",  # beside the data, as no other place was named
+        "bits per item",
+    ):
+        assert shown in result.stdout
+    assert Graph.load("x.prodige").n_items == 60
+
+
+def test_quiet(data: str) -> None:
+    result = runner.invoke(app, ["compress", data, *SHORT, "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
+    assert Path("x.prodige").exists()
+
+
+def test_the_same_seed_makes_the_same_file(data: str) -> None:
+    files = []
+    for number, (seed, jobs) in enumerate([("5", "1"), ("5", "2"), ("6", "1")]):
+        options = ["-o", str(number), "--seed", seed, "--jobs", jobs, "--quiet"]
+        assert runner.invoke(app, ["compress", data, *options]).exit_code == 0
+        files.append(Path(str(number)).read_bytes())
+    assert files[0] == files[1]
+    assert files[0] != files[2]
+
+
+def test_a_path_that_starts_elsewhere(data: str, tmp_path: Path) -> None:
+    """The default place is beside the data; the file does not tell where that was."""
+    (tmp_path / "below").mkdir()
+    np.save(tmp_path / "below" / "y.npy", X)
+    assert answer("below/y.npy")["output"] == str(Path("below", "y.prodige"))
+    assert fileformat.describe("below/y.prodige").metadata["data"] == "y.npy"
+
+
+# -- what goes in ----------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_file(data: str) -> None:
+    np.savez("one.npz", X=X, y=np.arange(60))
+    np.savez("two.npz", a=X[:3], b=X)
+    scipy.sparse.save_npz("sparse.npz", scipy.sparse.csr_array(np.where(X > 0, X, 0)))
+    np.savetxt("plain.csv", X, delimiter=",")
+    rows = [f"item {number}," + ",".join(map(repr, row)) for number, row in enumerate(X.tolist())]
+    Path("names.csv").write_text("\n".join(["name,a,b,c,d,e,f,g,h", *rows]))
+    for name, *options in (["one.npz"], ["two.npz", "--key", "b"], ["sparse.npz"], ["plain.csv"], ["names.csv"]):
+        figures = answer(name, *options, "-o", "out", "--force")
+        assert figures["n_items"] == 60
+        assert figures["mse"] < figures["variance"]
+        assert figures["notes"] == (["column 1 ('name') is not numeric: left out"] if name == "names.csv" else [])
+
+
+def test_parquet(data: str) -> None:
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(X, columns=list("abcdefgh")).to_parquet("x.parquet")
+    assert answer("x.parquet")["n_items"] == 60
+
+
+def test_parquet_without_the_extra(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert "pip install 'prodige[tables]'" in failure(1, "x.parquet")
+
+
+def test_notes_go_to_stderr(data: str) -> None:
+    rows = [f"{number}\x1b[2J," + ",".join(map(repr, row)) for number, row in enumerate(X.tolist())]
+    Path("x.csv").write_text("\n".join(["na\x1b[2Jme,a,b,c,d,e,f,g,h", *rows]))
+    result = runner.invoke(app, ["compress", "x.csv", *SHORT])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "Note: column 1 ('na\\x1b[2Jme') is not numeric: left out\n"
+
+
+def test_warnings_become_notes(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = DistanceCompressor.fit
+
+    def warn(self: DistanceCompressor, X: Any) -> DistanceCompressor:
+        for _ in range(2):
+            warnings.warn("something is odd", UserWarning, stacklevel=1)
+        return fit(self, X)
+
+    monkeypatch.setattr(DistanceCompressor, "fit", warn)
+    assert answer(data)["notes"] == ["something is odd"]
+    result = runner.invoke(app, ["compress", data, "--force", *SHORT])
+    assert result.stderr == "Note: something is odd\n"
+
+
+def test_metrics(data: str) -> None:
+    np.save("d.npy", pairwise_distances(X, metric="cityblock"))
+    direct = answer(data, "--metric", "cityblock")
+    given = answer("d.npy", "--metric", "precomputed")
+    assert given["variance"] == pytest.approx(direct["variance"], rel=1e-5)
+    assert given["mse"] < given["variance"]
+
+
+def test_normalize(data: str) -> None:
+    np.save("unit.npy", X / np.linalg.norm(X, axis=1, keepdims=True))
+    scipy.sparse.save_npz("sparse.npz", scipy.sparse.csr_array(X))
+    wanted = answer("unit.npy")["variance"]
+    assert answer(data, "--normalize")["variance"] == pytest.approx(wanted, rel=1e-4)
+    assert answer("sparse.npz", "--normalize")["variance"] == pytest.approx(wanted, rel=1e-4)
+    assert fileformat.describe("x.prodige").metadata["normalized"] is True
+
+
+def test_hubs(data: str) -> None:
+    assert answer(data, "--hubs", "3")["n_hubs"] <= 3
+    assert fileformat.describe("x.prodige").metadata["n_hubs"] == 3
+
+
+def test_time_limit(data: str) -> None:
+    figures = answer(data, "--max-time", "1.5")
+    assert 1.5 <= figures["seconds"] < 15
+    assert fileformat.describe("x.prodige").metadata["max_time"] == 1.5
+
+
+def test_items_that_are_all_alike(data: str) -> None:
+    """There is no rank correlation and no relative error then; JSON has no word for that but null."""
+    np.save("same.npy", np.ones((20, 3)))
+    figures = answer("same.npy")
+    assert figures["mse"] == 0
+    assert figures["spearman"] is figures["relative_error"] is None
+    result = runner.invoke(app, ["compress", "same.npy", "--force", *SHORT])
+    assert result.exit_code == 0, result.output
+
+
+# -- how it fails ----------------------------------------------------------------------------------------------------
+
+
+def test_bad_files(data: str) -> None:
+    np.save("vector.npy", X[0])
+    np.save("words.npy", X.astype(str))
+    np.save("pickled.npy", X.astype(object))
+    np.save("nan.npy", np.where(X > 2, np.nan, X))
+    np.save("two.npy", X[:2])
+    Path("text.npy").write_text("Not an array.")
+    for name, message in (
+        ("nowhere.npy", "Error: nowhere.npy: No such file or directory"),
+        ("vector.npy", "vector.npy: the array must have two axes"),
+        ("words.npy", "words.npy: the array must hold real numbers"),
+        ("pickled.npy", "pickled.npy: it holds pickled Python objects"),
+        ("nan.npy", "is nan, one of"),
+        ("two.npy", "at least 3 items"),
+        ("text.npy", "text.npy: it is not a file written by numpy.save"),
+        ("x.xlsx", "x.xlsx: files ending in .xlsx are not read"),
+    ):
+        assert message in failure(1, name)
+    os.mkdir("folder.npy")
+    assert failure(1, "folder.npy") == "Error: folder.npy: Is a directory"
+    assert not list(Path().glob("*.prodige"))
+
+
+def test_bad_settings(data: str) -> None:
+    assert "Got 'nonsense'" in failure(1, data, "--metric", "nonsense")
+    assert "numbers_per_item = 2.5 is too small" in failure(1, data, "-n", "2.5")
+    assert "finite" in failure(1, data, "-n", "nan")
+    assert "n_hubs" in failure(1, data, "--hubs", "1000")
+    assert "n_jobs" in failure(1, data, "-j", "0")
+    assert "square" in failure(1, data, "--metric", "precomputed")
+
+
+def test_usage_errors(data: str) -> None:
+    for arguments in (
+        (),
+        (data, "--hubs", "0"),
+        (data, "--hubs", "-3"),
+        (data, "--hubs", "many"),
+        (data, "--method", "magic"),
+        (data, "--max-time", "0"),
+        (data, "--seed", "-1"),
+        (data, "--numbers-per-item", "few"),
+        (data, "--key", "X"),
+        (data, "--normalize", "--metric", "precomputed"),
+        (data, "--method", "l0", "--hubs", "4"),
+        (data, "--output", data),
+        (data, "--nonsense"),
+    ):
+        assert failure(2, *arguments)
+    assert np.array_equal(np.load(data), X)
+
+
+def test_an_existing_file_stays(data: str) -> None:
+    Path("x.prodige").write_text("precious")
+    assert failure(1, data) == ("Error: x.prodige exists; use --force to replace it, or --output to name another file")
+    assert failure(1, data, "--json")
+    assert Path("x.prodige").read_text() == "precious"
+    assert answer(data, "--force")["n_items"] == 60
+    assert Graph.load("x.prodige").n_items == 60
+
+
+def refuse_to_fit(self: DistanceCompressor, X: Any) -> None:
+    pytest.fail("nothing must be fitted that cannot be written")
+
+
+def test_the_place_is_tried_first(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DistanceCompressor, "fit", refuse_to_fit)
+    os.mkdir("folder")
+    assert failure(1, data, "-o", "nowhere/x") == "Error: nowhere/x: No such file or directory"
+    assert failure(1, data, "-o", "folder") == "Error: folder: Is a directory"
+    assert failure(1, data, "-o", "x.npy/y").endswith("x.npy/y: Not a directory")
+
+    def forbidden(*arguments: Any, **options: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(fileformat, "open", forbidden, raising=False)
+    assert failure(1, data, "-o", "x") == "Error: x: Permission denied"
+    assert sorted(os.listdir()) == ["folder", "x.npy"]
+
+
+def test_trying_leaves_no_trace(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: DistanceCompressor, X: Any) -> None:
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(DistanceCompressor, "fit", fail)
+    assert failure(1, data) == "Error: no luck"
+    assert os.listdir() == ["x.npy"]
+
+
+def test_a_full_disk_leaves_the_old_file(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(data)
+    before = Path("x.prodige").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert failure(1, data, "--force", "--seed", "1") == "Error: x.prodige: No space left on device"
+    assert Path("x.prodige").read_bytes() == before
+    assert sorted(os.listdir()) == ["x.npy", "x.prodige"]
+
+
+# -- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_keeps_the_best_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(self: FitProgress, status: Status) -> None:
+        if status.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(FitProgress, "__call__", press)
+    message = "Interrupted: the best graph so far is in x.prodige"
+    assert failure(130, data) == message
+    graph = Graph.load("x.prodige")
+    assert graph.numbers_per_item <= 4
+    assert np.isfinite(graph.distances()).all()
+    metadata = fileformat.describe("x.prodige").metadata
+    assert (metadata["stopped"], metadata["mse"]) == ("interrupt", None)
+    figures = answer(data, "--force", code=130)
+    assert figures["interrupted"] is True
+    assert figures["mse"] is None
+
+
+def test_an_interrupt_while_measuring_keeps_the_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(self: FitProgress) -> None:
+        monkeypatch.setattr(Graph, "distances", lambda *arguments, **options: signal.raise_signal(signal.SIGINT))
+
+    monkeypatch.setattr(FitProgress, "measuring", press)
+    assert failure(130, data) == "Interrupted: the best graph so far is in x.prodige"
+    assert fileformat.describe("x.prodige").metadata["stopped"] == "finished"
+
+
+def test_an_interrupt_before_there_is_a_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DistanceCompressor, "fit", lambda self, X: signal.raise_signal(signal.SIGINT))
+    assert failure(130, data) == "Interrupted before there was a graph: nothing was written"
+    assert os.listdir() == ["x.npy"]
+
+
+# -- progress --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shown", "is_terminal"), [(True, True), (True, False), (False, True)])
+def test_progress(shown: bool, is_terminal: bool) -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=is_terminal, width=120)
+    with FitProgress(shown, console) as progress:
+        for number, share in ((0, 0.25), (1, 0.5), (0, 0.125)):
+            progress(Status(number, share, 0.0123, 9, 4.5, 1.0))
+            progress._progress.refresh()
+        progress.measuring()
+        progress._progress.refresh()
+    if not (shown and is_terminal):
+        assert stream.getvalue() == ""
+        return
+    for text in ("25%", "50%", "mse 0.0123, 4.50 numbers an item", "fitting, way 2", "12%", "measuring"):
+        assert text in stream.getvalue()

@@ -1,0 +1,80 @@
+"""Pace: steps or seconds, callbacks, history."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from prodige.pace import Pace, Status
+
+FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
+
+
+@pytest.mark.parametrize("n_steps", [1, 7])
+def test_steps(n_steps: int) -> None:
+    pace = Pace(n_steps)
+    assert list(pace.run()) == [step / n_steps for step in range(n_steps)]
+    assert pace.stopped == "finished"
+    assert pace.history == []
+
+
+def test_a_run_may_end_early() -> None:
+    assert list(Pace(8).run(end=0.5)) == [0, 1 / 8, 2 / 8, 3 / 8]
+
+
+def test_time_replaces_steps() -> None:
+    pace = Pace(2, max_time=0.2)
+    start = time.perf_counter()
+    seen = []
+    for progress in pace.run():
+        seen.append(progress)
+        time.sleep(0.02)
+    assert 0.15 < time.perf_counter() - start < 1
+    assert len(seen) > 2  # more than steps would allow
+    assert seen == sorted(seen)
+    assert 0 <= seen[0] < 0.2
+    assert seen[-1] < 1
+
+
+def test_history_and_callbacks() -> None:
+    seen: list[Status] = []
+    pace = Pace(3, callbacks=[seen.append])
+    for progress in pace.run():
+        pace.record(progress, loss=1 - progress, n_edges=10, numbers_per_item=4.5)
+    assert [record["step"] for record in pace.history] == [0, 1, 2]
+    assert [record["loss"] for record in pace.history] == pytest.approx([1, 2 / 3, 1 / 3])
+    for record, status in zip(pace.history, seen, strict=True):
+        assert set(record) == FIELDS
+        assert Status(**record) == status  # type: ignore[arg-type]
+    seconds = [record["seconds"] for record in pace.history]
+    assert seconds == sorted(seconds)
+    assert 0 < seconds[0] <= seconds[-1] <= pace.seconds
+
+
+def test_a_callback_stops_the_run_after_all_were_called() -> None:
+    calls: list[str] = []
+
+    def first(status: Status) -> bool:
+        calls.append("first")
+        return status.step == 1
+
+    def second(status: Status) -> None:
+        calls.append("second")
+
+    pace = Pace(10, callbacks=[first, second])
+    for progress in pace.run():
+        pace.record(progress, 0.0, 1, 1.0)
+    assert pace.stopped == "callback"
+    assert len(pace.history) == 2
+    assert calls == ["first", "second"] * 2
+
+
+def test_progress_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    for verbose, shown in ((0, False), (1, True)):
+        pace = Pace(3, verbose=verbose)
+        for progress in pace.run():
+            pace.record(progress, 0.125, 10, 4.5)
+        text = capfd.readouterr().err
+        assert ("100%" in text) == shown
+        assert ("mse=0.125" in text) == shown
