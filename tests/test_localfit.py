@@ -92,7 +92,7 @@ def test_points_on_a_line_need_no_more_than_the_line(n: int, seed: int) -> None:
 
 def test_exact_runs_end_at_once() -> None:
     pace = Pace(96)
-    fit(Space(line(200)), 4, pace)
+    fit(Space(tree_metric(np.random.default_rng(0), 100), "precomputed"), 4, pace)
     assert len(pace.history) == 1
     assert pace.stopped == "finished"
 

@@ -30,6 +30,7 @@ from prodige.localfit import N_STEPS as N_LOCAL_STEPS
 from prodige.localfit import fit_local, looks_local
 from prodige.pace import Callback, Pace
 from prodige.space import Metric, Space
+from prodige.threads import torch_threads
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
@@ -153,10 +154,12 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
         random = check_random_state(self.random_state)
-        if self.method == "l0":
-            self._fit_l0(space, random)
-        else:
-            self._fit_budget(space, random, start)
+        # With few items, threads of torch wait for each other longer than they work.
+        with torch_threads(min(count_threads(self.n_jobs), max(1, n // 1000))):
+            if self.method == "l0":
+                self._fit_l0(space, random)
+            else:
+                self._fit_budget(space, random, start)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         self._keep_anchors(space, random)

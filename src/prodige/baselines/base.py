@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
@@ -21,6 +19,7 @@ from prodige._validation import check_vector
 from prodige.engine import count_threads
 from prodige.evaluation import mean_squared_error
 from prodige.space import Metric, Space
+from prodige.threads import torch_threads
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -138,23 +137,3 @@ def check_items(name: str, values: ArrayLike, n_items: int) -> Items:
             f"{name}[{bad[0]}] = {array[bad[0]]} is not an item: the baseline was fitted to items 0 to {n_items - 1}"
         )
     return array.astype(np.int64)
-
-
-@contextmanager
-def torch_threads(n_threads: int) -> Iterator[None]:
-    """Let torch use so many threads for a while; the setting is that of the whole process.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from prodige.baselines.base import torch_threads
-    >>> with torch_threads(1):
-    ...     torch.get_num_threads()
-    1
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -78,7 +78,7 @@ def compress(
     check_output(data, output, force)
 
     from prodige import DistanceCompressor
-    from prodige.baselines.base import torch_threads
+    from prodige.threads import torch_threads
     from prodige.cli.matrices import read_matrix
     from prodige.cli.progress import FitProgress
     from prodige.engine import count_threads

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige import baselines
-from prodige.baselines.base import torch_threads
+from prodige.threads import torch_threads
 from prodige.compression import DistanceCompressor, find_copies
 from prodige.datasets import Dataset
 from prodige.engine import count_threads
