@@ -79,6 +79,7 @@ class Space:
         if self.metric == "precomputed":
             block = self.X[rows] if columns is None else self.X[np.ix_(rows, columns)]
             return np.ascontiguousarray(block, dtype=np.float32)
+        result: NDArray[np.float32]
         if self.metric == "euclidean" and self._rows is not None and columns is not None and _is_few(rows, columns):
             result = cdist(self.X[rows], self.X[columns]).astype(np.float32)  # slower, but exact for near items too
         elif self._rows is not None:

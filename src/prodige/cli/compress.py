@@ -78,10 +78,10 @@ def compress(
     check_output(data, output, force)
 
     from prodige import DistanceCompressor
-    from prodige.threads import torch_threads
     from prodige.cli.matrices import read_matrix
     from prodige.cli.progress import FitProgress
     from prodige.engine import count_threads
+    from prodige.threads import torch_threads
 
     silent = quiet or as_json
     X, notes = read_matrix(data, key)

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige import baselines
-from prodige.threads import torch_threads
 from prodige.compression import DistanceCompressor, find_copies
 from prodige.datasets import Dataset
 from prodige.engine import count_threads
 from prodige.evaluation import mean_squared_error
 from prodige.reproduce.provenance import in_words, provenance
 from prodige.space import Space
+from prodige.threads import torch_threads
 
 # Mean squared errors as printed, by numbers per item, method and data set.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
