@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,6 +33,7 @@ def test_landmarks(n_items: int, n_landmarks: int) -> None:
     counts = np.bincount(sources, minlength=n_items)
     if n_items <= min(n_landmarks, 8 * _core.LANES):  # all of them, equally often
         assert counts.min() == counts.max() >= 1
+        assert sources.size == math.lcm(n_items, _core.LANES)
     else:  # each once at most, as many as full blocks hold
         assert counts.max() == 1
         assert sources.size == min(n_items, n_landmarks) // _core.LANES * _core.LANES

@@ -333,6 +333,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ----------
         X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
         """
+        check_is_fitted(self)
         return np.concatenate(list(self._distances_of(X, self.anchors_)))
 
     def insert(self, X: Any) -> Graph:

@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
@@ -60,6 +59,7 @@ class Space:
             rows = X - X.mean(axis=0, dtype=np.float64) if metric == "euclidean" else unit_rows(X)
             self._rows = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
             self._squares = (self._rows.double() ** 2).sum(dim=1).float()
+            self._mean_square = float(self._squares.mean())
 
     @property
     def n_items(self) -> int:
@@ -80,9 +80,7 @@ class Space:
             block = self.X[rows] if columns is None else self.X[np.ix_(rows, columns)]
             return np.ascontiguousarray(block, dtype=np.float32)
         result: NDArray[np.float32]
-        if self.metric == "euclidean" and self._rows is not None and columns is not None and _is_few(rows, columns):
-            result = cdist(self.X[rows], self.X[columns]).astype(np.float32)  # slower, but exact for near items too
-        elif self._rows is not None:
+        if self._rows is not None:
             result = self._fast(rows, columns)
         else:
             others = self.X if columns is None else self.X[columns]
@@ -102,7 +100,19 @@ class Space:
         squares = self._squares if columns is None else self._squares[columns]
         result = torch.addmm(squares[None], sources, targets.T, alpha=-2)
         result += self._squares[rows][:, None]
-        result = result.clamp_(min=0).mul_(0.5) if self.metric == "cosine" else result.clamp_(min=0).sqrt_()
+        if self.metric == "cosine":
+            return result.clamp_(min=0).mul_(0.5).numpy()
+        # Of near items little is left after so much is subtracted: those are measured again, and where only a few
+        # distances are asked for all of them.
+        near_square = 2e-3 * self._mean_square if result.numel() > 4096 else torch.inf
+        row, column = torch.nonzero(result < near_square, as_tuple=True)
+        near = np.empty(row.numel(), dtype=np.float32)
+        for part in gen_batches(near.size, max(1, _BLOCK // self.X.shape[1])) if near.size else ():
+            ends = columns[column[part]] if columns is not None else column[part].numpy()
+            difference = self.X[rows[row[part]]].astype(np.float64) - self.X[ends]
+            near[part] = np.sqrt((difference**2).sum(axis=1))
+        result.clamp_(min=0).sqrt_()
+        result[row, column] = torch.from_numpy(near)
         return result.numpy()
 
     def to_others(self, Y: Any) -> NDArray[np.float32]:
@@ -126,10 +136,6 @@ class Space:
         ids = np.arange(self.n_items) if sources is None else np.asarray(sources, dtype=np.int64)
         for part in gen_batches(len(ids), max(1, _BLOCK // self.n_items)):
             yield ids[part], self.distances(ids[part])
-
-
-def _is_few(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
-    return rows.size * columns.size <= 4096
 
 
 def distances_between(A: Any, B: Any, metric: Metric) -> NDArray[np.float32]:

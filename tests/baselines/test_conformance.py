@@ -24,8 +24,8 @@ BASELINES = [
     Constant(),
     Star(),
     PCA(3),
-    MDS(3, n_steps=60, random_state=0),
-    PoincareMDS(3, n_steps=60, random_state=0),
+    MDS(3, n_steps=25, random_state=0),
+    PoincareMDS(3, n_steps=25, random_state=0),
 ]
 
 

@@ -37,7 +37,7 @@ class BreaksOff(BaseHTTPRequestHandler):
 
 def serve(handler: object) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:  # type: ignore[arg-type]
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
