@@ -550,8 +550,8 @@ def test_inserting_an_item_again_puts_it_near() -> None:
 # -- memory
 
 
-def test_memory_stays_far_below_all_pairs() -> None:
-    """10,000 items have 100 million distances; with everything else they would need more than this allows."""
+def test_memory_stays_within_bounds() -> None:
+    """10,000 items: all pairs in double precision and a copy of them would be too much."""
     code = """
         import resource
         import numpy as np

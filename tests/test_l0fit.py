@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from scipy.special import expit
 
 from prodige import Graph, l0fit
@@ -86,7 +85,7 @@ def test_edges_of_items_get_the_exact_gradient() -> None:
 
 
 def test_edges_of_the_pool_get_the_exact_gradient() -> None:
-    exact, estimate = expectations(np.array([0.6, 0.5, 0.6, 0.9, 0.6, 0.5, 0.9]))
+    exact, estimate = expectations(np.array([0.6, 0.5, 0.6, 1 - 1e-6, 0.6, 0.5, 1 - 1e-6]))
     np.testing.assert_allclose(estimate[0], exact[0], rtol=1e-3)
     assert abs(exact[0]) > 0.01
 
@@ -155,7 +154,8 @@ def test_meets_the_budget_exactly(numbers_per_item: float) -> None:
     assert result.lambda_ > 0
     assert result.stopped == "finished"
     assert not result.interrupted
-    assert mean_squared_error(result.graph, Space(points)) < cdist(points, points)[np.triu_indices(200, 1)].var()
+    if numbers_per_item > 3:  # a bare tree takes more steps to become good
+        assert mean_squared_error(result.graph, Space(points)) < pdist(points).var() / 5
 
 
 def test_history() -> None:
@@ -172,9 +172,9 @@ def test_history() -> None:
 
 def test_probabilities_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space(clusters())
-    learned = mean_squared_error(fit_l0(space, 4, random_state=0, n_steps=80).graph, space)
+    learned = mean_squared_error(fit_l0(space, 4, random_state=0, n_steps=60).graph, space)
     monkeypatch.setattr(l0fit, "_RATE", 1e-9)  # the price alone decides
-    blind = mean_squared_error(fit_l0(space, 4, random_state=0, n_steps=80).graph, space)
+    blind = mean_squared_error(fit_l0(space, 4, random_state=0, n_steps=60).graph, space)
     assert learned < 0.7 * blind
 
 
@@ -204,6 +204,7 @@ def test_interrupt_returns_a_graph(last: int) -> None:
     result = fit_l0(Space(clusters()), 4, random_state=0, n_steps=40, callbacks=[interrupt])
     assert result.interrupted
     assert len(result.history) == last + 1
+    assert set(result.history[-1]) == FIELDS
     check_graph(result.graph, 200, 4)
     assert result.graph.numbers_per_item == 4
 
@@ -229,8 +230,7 @@ def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("numbers_per_item", [1, 2.9, float("nan"), float("inf")])
 def test_refuses_a_budget_that_connects_nothing(numbers_per_item: float) -> None:
-    message = re.escape(f"numbers_per_item = {numbers_per_item} ") + ".*give at least 2.96"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"numbers_per_item must be .*, got {numbers_per_item}: .* give at least 2.96"):
         fit_l0(Space(clusters(50)), numbers_per_item)
 
 
@@ -255,7 +255,7 @@ def test_all_candidates_fit() -> None:
     check_graph(result.graph, 30, 100)
     assert result.lambda_ == 0
     assert result.graph.n_edges == 30 * 29 / 2
-    np.testing.assert_allclose(result.graph.distances(), cdist(clusters(30), clusters(30)), rtol=0.1, atol=1e-4)
+    np.testing.assert_allclose(result.graph.distances(), cdist(clusters(30), clusters(30)), rtol=1e-2, atol=1e-4)
 
 
 def manhattan(a: Any, b: Any) -> float:

@@ -2390,6 +2390,22 @@ struct AttachTask {
                                       {from.data(), n_hubs, window}, first, n_arcs, n_jobs, watch);
     }
 
+    // The least squared error of an item with one hub, whose best weight is the mean of what is missing.
+    double least_error(Vertex item) const {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::int32_t h = 0; h < static_cast<std::int32_t>(n_hubs); ++h) {
+            double slack = 0, count = 0;
+            for (std::size_t c = 0; c < window; ++c) {
+                if (sources[first + c] == item) continue;
+                slack += wanted[item * n_columns + first + c] - from[h * window + c];
+                count += 1;
+            }
+            const float weight = static_cast<float>(std::max(slack / count, 0.0));
+            least = std::min(least, error(item, {&h, 1}, &weight));
+        }
+        return least;
+    }
+
     // The squared error of an item with some hubs.
     double error(Vertex item, std::span<const std::int32_t> hubs, const float* weights) const {
         double sum = 0;
@@ -2420,6 +2436,8 @@ void test_attach() {
             const std::span<const std::int32_t> hubs(&found.hubs[i * k], k);
             const std::size_t n_found = std::find(hubs.begin(), hubs.end(), -1) - hubs.begin();
             CHECK(n_found > 0);
+            const double least = task.least_error(task.items[i]);
+            CHECK(std::abs(found.errors[i * k] - least) <= 1e-4 * least);
             for (std::size_t a = 0; a < n_found; ++a) {
                 const float error = found.errors[i * k + a];
                 const double truth = task.error(task.items[i], hubs.first(a + 1), &found.weights[(i * k + a) * k]);
