@@ -7,6 +7,8 @@ stays.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
 import time
 import warnings
@@ -15,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
@@ -194,11 +198,14 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             rival = fit_local(space, landmarks, numbers, rival_pace, seed, self.n_jobs)
             rival_error = rival.error(sample)
             self.structure_ = "neighbors"
-            if rival_pace.stopped != "finished" or rival_error <= (_EXACT * landmarks.scale) ** 2:
+            if rival_error <= (_EXACT * landmarks.scale) ** 2:
                 return rival.freeze(), rival_pace
         pace = self._pace(N_STEPS, start)
+        if rival_pace is not None:  # who stopped one run does not want another: hubs as they start, thinned
+            pace.stopped = rival_pace.stopped
         graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, pace, seed, self.n_jobs)
         if rival is not None and rival_pace is not None and rival_error <= graph.error(sample):
+            rival_pace.stopped = pace.stopped
             return rival.freeze(), rival_pace
         self.structure_ = "hubs"
         return graph.freeze(), pace
@@ -237,8 +244,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"method must be 'budget' or 'l0', got {self.method!r}")
         if self.n_hubs != "auto":
             check_integer("n_hubs", self.n_hubs, 1, n_items)
-        if self.max_time is not None and not self.max_time > 0:
-            raise ValueError(f"max_time must be a number of seconds above 0, got {self.max_time}")
+        limit = self.max_time
+        if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
+            raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
         numbers = self.numbers_per_item
         if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
@@ -363,6 +371,12 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             best = np.argsort(-gain, kind="stable")[: int((n_arcs - int(n_arcs)) * len(attached))]
             n_taken[best[gain[best] > 0]] += 1
         graph, docks = self.graph_, self._docks()
+        # A new item must not become a shortcut between its docks: where it would, it hangs on the best one alone.
+        between = graph.distances(docks, docks, n_jobs=self.n_jobs)
+        for a, b in itertools.combinations(range(attached.shape[1]), 2):
+            row = np.flatnonzero(n_taken > b)
+            way = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
+            n_taken[row[way < (1 - 1e-6) * between[attached[row, a], attached[row, b]]]] = 1
         n, n_new = graph.n_items, len(attached)
         row, arc = np.nonzero(np.arange(attached.shape[1]) < n_taken[:, None])
         weight = weights[row, n_taken[row] - 1, arc]
@@ -413,6 +427,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         X = self._check_data(X, reset=False)
         if self.metric == "precomputed":
+            if (X < 0).any():
+                raise ValueError(f"distances must be 0 or more, got {X.min()}")
             wanted = np.ascontiguousarray(X[:, self.anchors_], dtype=np.float32)
         else:
             wanted = Space(self._anchor_rows, self.metric).to_others(X)
@@ -437,16 +453,29 @@ def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32]
 
 def find_copies(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find items in the same place; return the first of each place, and for every item which of these it is."""
-    if space.metric == "precomputed" or not isinstance(space.X, np.ndarray):
-        return np.arange(space.n_items), np.arange(space.n_items)
-    rows = np.ascontiguousarray(space.X)
-    _, first, place = np.unique(
-        rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel(), return_index=True, return_inverse=True
-    )
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(order.size)
-    return first[order], number[place.ravel()]
+    n = space.n_items
+    if space.metric == "precomputed":
+        pairs = [np.argwhere(block == 0) + np.array([rows[0], 0]) for rows, block in space.blocks()]
+        i, j = np.concatenate(pairs).T
+        place = connected_components(csr_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[1]
+    else:
+        place = np.unique([hash_row(space.X, row) for row in range(n)], return_inverse=True)[1].ravel()
+    first = np.sort(np.unique(place, return_index=True)[1])
+    number = np.empty(n, dtype=np.int64)
+    number[place[first]] = np.arange(first.size)
+    return first, number[place]
+
+
+def hash_row(X: Any, row: int) -> bytes:
+    """Return the same bytes for the same row, and others for any other."""
+    if isinstance(X, np.ndarray):
+        values = (X[row] + 0.0).tobytes()  # -0.0 is 0.0
+    else:
+        begin, end = X.indptr[row], X.indptr[row + 1]
+        there = X.data[begin:end] != 0
+        order = np.argsort(X.indices[begin:end][there], kind="stable")
+        values = X.indices[begin:end][there][order].tobytes() + b"|" + X.data[begin:end][there][order].tobytes()
+    return hashlib.blake2b(values, digest_size=16).hexdigest().encode()
 
 
 def add_copies(graph: Graph, first: NDArray[np.int64], copy_of: NDArray[np.int64]) -> Graph:

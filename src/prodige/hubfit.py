@@ -37,6 +37,9 @@ REWIRED = 0.75
 # Blocks of landmarks for one pass over the data.
 _BATCH = 16
 
+# Of the edges, at least so many stay when some are dropped together.
+_GENTLY = 0.85
+
 # Items that choose hubs in one round, at most: choosing is the slowest part where there are many.
 _MOST_CHOOSING = 20_000
 
@@ -98,18 +101,19 @@ def fit_hubs(
             if turn == 0 and 0 < progress < REWIRED and pace.history:
                 share = min(progress / THINNED, 1)
                 limit = round(n_start * (n_edges / n_start) ** share)
+                graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks)
                 graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random)
             elif progress >= REWIRED and graph.n_edges > n_edges:
-                graph = rewire(graph, n_edges, choosing, n_arcs, random)
+                graph = shrink(graph, n_edges, choosing, n_arcs, blocks)
             late = max(progress - REWIRED, 0) / (1 - REWIRED)
             loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
             pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
     except KeyboardInterrupt:
         pace.stopped = "interrupt"
-    if graph.n_edges > n_edges:  # stopped early: thin what there is
-        graph = rewire(graph, n_edges, 0.0, n_arcs, random)
+    if graph.n_edges > n_edges or pace.stopped != "finished":
+        graph = shrink(graph, n_edges, choosing, n_arcs, blocks)
         for _ in range(ROUND):
-            graph.newton(blocks.draw(), rate=1.0)
+            graph.newton(blocks.draw(), rate=0.5)
     return graph
 
 
@@ -246,7 +250,10 @@ def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.
         Hubs an item may choose, at most.
     """
     n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
-    items = np.flatnonzero(random.random_sample(n) < share).astype(np.int32)
+    # An item that others' paths lead over would take those with it: it stays, and its edges are worth what they carry.
+    uses = np.bincount(graph.tail[of_item], graph.passes.uses[of_item], minlength=n)
+    is_end = uses <= 1.01 * graph.passes.n_sources
+    items = np.flatnonzero((random.random_sample(n) < share) & is_end).astype(np.int32)
     chooses = np.zeros(n + graph.n_hubs, dtype=bool)
     chooses[items] = True
     stays = np.flatnonzero(of_item & ~chooses[graph.tail])
@@ -279,6 +286,19 @@ def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.
         np.concatenate([graph.weight[stays], weight, hub_weight[of_hubs]]),
         graph.n_jobs,
     )
+
+
+def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks) -> HubGraph:
+    """Drop edges until at most ``n_edges`` are left, not too many at once.
+
+    What an edge is worth is measured while all others are there; the more go together, the less that says.
+    """
+    while graph.n_edges > n_edges:
+        for _ in range(3):
+            graph.newton(blocks.draw(), rate=1.0)
+        graph = rewire(graph, max(n_edges, int(_GENTLY * graph.n_edges)), share, n_arcs, blocks.random)
+        graph.newton(blocks.draw(), rate=1.0)
+    return graph
 
 
 @dataclass

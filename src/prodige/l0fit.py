@@ -129,7 +129,7 @@ def fit_l0(
     numbers_per_item : float
         Memory: one number per vertex and two per edge, divided by the items. It takes 3 - 2/N to connect N items.
     random_state : int, RandomState or None
-        A seed gives the same graph on any machine and with any number of threads, unless ``max_time`` is set.
+        A seed gives the same graph with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
         Threads; all available processors when left out.
     verbose : int
@@ -183,18 +183,21 @@ def fit_l0(
             pace.history[-1]["lambda_"] = run.lambda_
     except KeyboardInterrupt:
         pace.stopped = "interrupt"
+        if pace.history:  # a callback may be where it came
+            pace.history[-1].setdefault("lambda_", run.lambda_)
     return L0Result(run.finish(), pace.history, run.mean_lambda, pace.stopped)
 
 
 def edges_allowed(numbers_per_item: float, n_items: int) -> int:
     """Return how many edges a budget allows; refuse one that connects no graph."""
-    least = (n_items + 2 * (n_items - 1)) / n_items
     if n_items < 2:
         raise ValueError(f"space must have 2 items or more, got {n_items}: there are no distances to keep")
-    if not math.isfinite(numbers_per_item) or numbers_per_item < least - 1e-9:
+    least = 3 - 2 / n_items
+    if not (math.isfinite(numbers_per_item) and numbers_per_item >= least - 1e-9):
         raise ValueError(
-            f"numbers_per_item = {numbers_per_item} is too small: a connected graph of {n_items} items needs "
-            f"{n_items - 1} edges, {least:.4g} numbers an item; give at least {math.ceil(least * 1000) / 1000:.4g}"
+            f"numbers_per_item must be finite and enough to connect the items, got {numbers_per_item}: "
+            f"{n_items} items need {n_items - 1} edges, {least:.4g} numbers an item; "
+            f"give at least {math.ceil(least * 1000) / 1000:.4g}"
         )
     return int((numbers_per_item - 1) * n_items / 2 + 1e-9)
 
@@ -474,7 +477,7 @@ class Run:
         mean = 0.9 * edges.mean + 0.1 * gradient
         square = 0.99 * edges.square + 0.01 * gradient**2
         unbiased = math.sqrt(1 - 0.99**self._n_steps) / (1 - 0.9**self._n_steps)
-        theta_w = edges.theta_w - (rate * unbiased) * mean / (np.sqrt(square) + np.float32(1e-10))
+        theta_w = edges.theta_w - (rate * unbiased) * mean / (np.sqrt(square) + np.float32(1e-8))
         self.edges = replace(edges, theta_w=theta_w, mean=mean, square=square)
 
     def _learn_probabilities(self, losses: Losses, drawn: list[Mask], progress: float) -> None:

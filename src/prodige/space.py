@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
@@ -122,6 +123,10 @@ class Space:
         """
         if self.metric == "precomputed":
             return np.ascontiguousarray(Y, dtype=np.float32)
+        if self._rows is not None and isinstance(Y, np.ndarray):
+            # Pair by pair, not by matrix products: no row depends on the others, to the last bit.
+            distances = cdist(Y, self.X, self.metric)
+            return np.asarray(np.where(np.isnan(distances), 1, distances), dtype=np.float32)  # nan: no direction
         return distances_between(Y, self.X, self.metric)
 
     def blocks(self, sources: ArrayLike | None = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:

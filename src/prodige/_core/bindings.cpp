@@ -509,6 +509,7 @@ void bind_stress(nb::module_& m) {
             check_jobs(n_jobs);
             const Wanted<float> targets = make_wanted(sources, wanted);
             check_vertices("items", view(items), static_cast<Vertex>(wanted.shape(0)));
+            if (n_arcs == 0) throw std::invalid_argument("n_arcs = 0 asks for nothing");
             if (distances.shape(1) % lanes != 0 || first_column > sources.size() ||
                 distances.shape(1) > sources.size() - first_column)
                 throw std::invalid_argument("distances has " + std::to_string(distances.shape(1)) +
