@@ -201,8 +201,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             if rival_error <= (_EXACT * landmarks.scale) ** 2:
                 return rival.freeze(), rival_pace
         pace = self._pace(N_STEPS, start)
-        if rival_pace is not None:  # who stopped one run does not want another: hubs as they start, thinned
-            pace.stopped = rival_pace.stopped
+        if rival_pace is not None and rival_pace.stopped != "finished":
+            # Who stopped one run does not want another: hubs as they start, thinned.
+            pace.stopped, pace.history = rival_pace.stopped, rival_pace.history
         graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, pace, seed, self.n_jobs)
         if rival is not None and rival_pace is not None and rival_error <= graph.error(sample):
             rival_pace.stopped = pace.stopped
