@@ -62,7 +62,7 @@ def fit_hubs(
     landmarks : Landmarks
         The distances to fit.
     numbers_per_item : float
-        Memory: one number per vertex and two per edge, divided by the items. Above ``least_numbers(n_items)``.
+        Memory: one number per vertex and two per edge, divided by the items. More than 3 + 1 / N, a star around a hub.
     n_hubs : int, optional
         Hubs to begin with; those that end up without an edge do not count.
     pace : Pace, optional
