@@ -1,15 +1,42 @@
-"""Other ways to keep distances in a few numbers an item, so that a graph has company in every table.
+"""Other ways to keep distances or likings in a few numbers an item, so that a graph has company in every table.
 
-All of them have the objective of the graph, the mean squared error of all pairwise distances, and one interface,
+For distances, all have the objective of the graph, the mean squared error of all pairwise distances, and one interface,
 :class:`~prodige.baselines.base.Baseline`. :class:`Constant` and :class:`Star` are closed forms and the floor for
 anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` are the vectors the paper compares with.
+
+For recommendation, all have the interface of the graph, :class:`~prodige.interactions.Recommender`.
+:class:`Popularity` is the floor; :class:`SVD`, :class:`ALS` and :class:`MetricLearning` are the vectors the paper
+compares with, :class:`BPR` another kind; :class:`ItemKNN` and :class:`EASE` compress nothing and are the ceiling.
 """
 
+from prodige.baselines.als import ALS
 from prodige.baselines.base import Baseline
+from prodige.baselines.bpr import BPR
 from prodige.baselines.constant import Constant
+from prodige.baselines.ease import EASE
+from prodige.baselines.item_knn import ItemKNN
 from prodige.baselines.mds import MDS
+from prodige.baselines.metric_learning import MetricLearning
 from prodige.baselines.pca import PCA
 from prodige.baselines.poincare import PoincareMDS
+from prodige.baselines.popularity import Popularity
+from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.star import Star
+from prodige.baselines.svd import SVD
 
-__all__ = ["MDS", "PCA", "Baseline", "Constant", "PoincareMDS", "Star"]
+__all__ = [
+    "ALS",
+    "BPR",
+    "EASE",
+    "MDS",
+    "PCA",
+    "SVD",
+    "Baseline",
+    "Constant",
+    "ItemKNN",
+    "MetricLearning",
+    "PoincareMDS",
+    "Popularity",
+    "RecommenderBaseline",
+    "Star",
+]

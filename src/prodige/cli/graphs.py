@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,8 +127,11 @@ def check_vertex(graph: Graph, name: str, vertex: int) -> None:
         )
 
 
-def print_table(columns: list[str], rows: list[tuple[str, str]]) -> None:
-    """Print rows of two cells; what comes from files is shown as it is, neither markup nor control codes."""
+def print_table(columns: list[str], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print rows, of two cells where columns have no names.
+
+    What comes from files is shown as it is, neither markup nor control codes.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

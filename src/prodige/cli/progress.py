@@ -21,6 +21,8 @@ class FitProgress(AbstractContextManager["FitProgress"]):
         False for no bar at all.
     console : rich.console.Console, optional
         Where to; stderr when left out.
+    measure : str
+        What to call the error.
 
     Examples
     --------
@@ -30,7 +32,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
     ...     progress(Status(step=0, progress=0.5, loss=0.01, n_edges=12, numbers_per_item=4.2, seconds=0.1))
     """
 
-    def __init__(self, shown: bool = True, console: Console | None = None) -> None:
+    def __init__(self, shown: bool = True, console: Console | None = None, measure: str = "mse") -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -48,6 +50,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
         )
         self._task = self._progress.add_task("preparing", total=None, figures="")
         self._rounds = 0
+        self._measure = measure
 
     def __enter__(self) -> FitProgress:
         self._progress.start()
@@ -66,7 +69,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
             "fitting" if self._rounds <= 1 else f"fitting, way {self._rounds}",
             total=1,
             completed=status.progress,
-            figures=f"mse {status.loss:.4g}, {status.numbers_per_item:.2f} numbers an item",
+            figures=f"{self._measure} {status.loss:.4g}, {status.numbers_per_item:.2f} numbers an item",
         )
 
     def measuring(self) -> None:

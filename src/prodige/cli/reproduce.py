@@ -6,6 +6,7 @@ import json
 from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,7 +33,7 @@ class Name(str, Enum):
 
 
 class Budget(str, Enum):
-    """The sizes of the compression table, in numbers per item."""
+    """The sizes of both tables, in numbers per item."""
 
     four = "4"
     eight = "8"
@@ -125,11 +126,58 @@ def table1(
                 result = experiment.run(one, int(size.value), chosen, seeds, n_jobs, report)
             results.append(result)
             if output is not None:
-                write(output / f"table1-{one.name}-{size.value}", result)
+                write(experiment, output / f"table1-{one.name}-{size.value}", result)
             if not as_json:
-                show(result)
+                show(experiment, result)
     if as_json:
         typer.echo(json.dumps({"results": results, "notes": missing}))
+
+
+@app.command()
+@clean_errors()
+def table2(
+    budget: list[Budget] | None = typer.Option(
+        None, help="Numbers per user and item. May be given several times; both when left out.", show_default=False
+    ),
+    data_dir: Path | None = typer.Option(
+        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
+    ),
+    seeds: int = typer.Option(1, min=1, help="Fits of each method that depends on a seed."),
+    methods: str = typer.Option(
+        "all",
+        help="Some of popularity, svd, als, bpr, metric; random, bipartite, normal, hubs (graphs); item-knn, ease "
+        "(uncompressed).",
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
+    ),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Recommend in 4 or 8 numbers per user and item: the graph beside vectors and the paper's figures."""
+    from rich.console import Console
+
+    from prodige import datasets
+    from prodige.reproduce import table2 as experiment
+
+    chosen = choose_methods(methods, experiment.METHODS)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    data = datasets.load_interactions("pinterest", data_dir)
+    results = []
+    console = Console(stderr=True)
+    for size in budget or list(Budget):
+        # Cleared before the table is printed: a status line and a table do not go well on one terminal.
+        with nullcontext() if as_json else console.status("") as status:
+            report = status.update if status is not None else ignore
+            result = experiment.run(data, int(size.value), chosen, seeds, n_jobs, report)
+        results.append(result)
+        if output is not None:
+            write(experiment, output / f"table2-{data.name}-{size.value}", result)
+        if not as_json:
+            show(experiment, result)
+    if as_json:
+        typer.echo(json.dumps({"results": results}))
 
 
 def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
@@ -173,29 +221,32 @@ def load(names: list[Name] | None, data_dir: Path | None) -> tuple[list[Dataset]
     return found, missing
 
 
-def write(path: Path, result: dict[str, Any]) -> None:
+def write(experiment: ModuleType, path: Path, result: dict[str, Any]) -> None:
     """Write a table as data and as a page."""
     from prodige.fileformat import replacing
-    from prodige.reproduce import table1 as experiment
 
     for suffix, text in ((".json", json.dumps(result, indent=1) + "\n"), (".md", experiment.markdown(result))):
         with replacing(str(path) + suffix) as file:
             file.write(text.encode())
 
 
-def show(result: dict[str, Any]) -> None:
+def show(experiment: ModuleType, result: dict[str, Any]) -> None:
     """Print a table."""
     from rich.console import Console
     from rich.table import Table
 
-    from prodige.reproduce import table1 as experiment
-
     table = Table(title=experiment.title(result))
+    rows = experiment.cells(result)
     for place, header in enumerate(experiment.HEADERS):
-        table.add_column(header, justify="right" if place else "left")
-    for row in experiment.cells(result):
+        # Headers may be broken between words, figures not at all.
+        width = max(len(text) for text in (*header.split(), *(row[place] for row in rows), ""))
+        table.add_column(header, justify="right" if place else "left", width=width)
+    for row in rows:
         table.add_row(*row)
     console = Console()
+    # A narrow terminal may break lines: figures that are cut off say nothing. A column has 3 characters around it.
+    least = sum((column.width or 0) + 3 for column in table.columns) + 1
+    console = Console(width=max(console.width, least))
     console.print(table)
     for note in experiment.notes(result):
         console.print(note, markup=False, highlight=False)

@@ -1,8 +1,9 @@
 """The data sets of the paper, ready for use.
 
-:func:`load` looks in a folder of yours, then in the cache, then at the original public source.
+:func:`load` and :func:`load_interactions` look in a folder of yours, then in the cache, then at the original public
+source.
 """
 
-from prodige.datasets.loading import NAMES, Dataset, load
+from prodige.datasets.loading import INTERACTIONS, NAMES, Dataset, Interactions, load, load_interactions
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = ["INTERACTIONS", "NAMES", "Dataset", "Interactions", "load", "load_interactions"]

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from prodige.datasets import glove, mnist
+from prodige.datasets import glove, mnist, pinterest
 from prodige.datasets.storage import Field, locate, read_arrays
+from prodige.interactions import check_interactions
 from prodige.space import unit_rows
 
 
@@ -98,6 +100,47 @@ RECIPES = {
 NAMES = tuple(RECIPES)
 
 
+@dataclass(frozen=True)
+class Interactions:
+    """Who met what, and what to look for.
+
+    Attributes
+    ----------
+    name : str
+        As in :data:`INTERACTIONS`.
+    train : scipy.sparse.csr_array of float32, shape [U, I]
+        How often a user met an item.
+    held_out : ndarray of int64, shape [U]
+        An item of each user that is not in ``train``.
+    negatives : ndarray of int64, shape [U, n]
+        Items that the user has not met, to rank the held-out one among.
+    path : Path
+        The file they were read from.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from prodige.datasets import Interactions
+    >>> Interactions("toy", csr_array(np.eye(2)), np.array([1, 0]), np.empty((2, 0), int), Path("toy.npz"))
+    Interactions('toy', 2 users, 2 items, 2 pairs)
+    """
+
+    name: str
+    train: csr_array
+    held_out: NDArray[np.int64]
+    negatives: NDArray[np.int64]
+    path: Path
+
+    def __repr__(self) -> str:
+        n_users, n_items = self.train.shape
+        return f"Interactions({self.name!r}, {n_users} users, {n_items} items, {self.train.nnz} pairs)"
+
+
+INTERACTIONS = ("pinterest",)
+
+
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """Load a data set of the paper.
 
@@ -126,6 +169,63 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     ValueError: name must be one of 'mnist10k', 'glove10k', 'celeba10k', got 'mnist'
     """
     if name not in RECIPES:
-        raise ValueError(f"name must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
+        remedy = "; use load_interactions" if name in INTERACTIONS else ""
+        raise ValueError(f"name must be one of {', '.join(map(repr, NAMES))}, got {name!r}{remedy}")
     recipe = RECIPES[name]
     return recipe.read(name, locate(recipe.file, data_dir, recipe.advice, recipe.make))
+
+
+def load_interactions(name: str = "pinterest", data_dir: str | os.PathLike[str] | None = None) -> Interactions:
+    """Load interactions of users and items.
+
+    Parameters
+    ----------
+    name : {"pinterest"}
+        Images that users of Pinterest pinned.
+    data_dir : path, optional
+        Folder to look in for ``pinterest.npz``, or for the original files, as in :func:`load`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data are not there and cannot be downloaded; the message says which file to put where.
+
+    Examples
+    --------
+    >>> from prodige.datasets import load_interactions
+    >>> load_interactions("pinterest")  # doctest: +SKIP
+    Interactions('pinterest', 37501 users, 9836 items, 962653 pairs)
+    """
+    if name not in INTERACTIONS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, INTERACTIONS))}, got {name!r}")
+    return read_interactions(name, locate(f"{name}.npz", data_dir, pinterest.ADVICE, pinterest.make))
+
+
+def read_interactions(name: str, path: Path) -> Interactions:
+    """Read interactions from a file, after making sure that all ids are those of its users and items."""
+    ids = ("train_user", "train_item", "train_count", "test_item")
+    arrays = read_arrays(
+        path,
+        **{field: Field("iu", (-1,)) for field in ids},
+        test_neg_resampled=Field("iu", (-1, -1)),
+        n_users=Field("iu", ()),
+        n_items=Field("iu", ()),
+    )
+    n_users, n_items = int(arrays["n_users"]), int(arrays["n_items"])
+    lengths = {arrays[field].size for field in ids[:3]}
+    if len(lengths) > 1 or len(arrays["test_item"]) != n_users or len(arrays["test_neg_resampled"]) != n_users:
+        shapes = ", ".join(f"{field} {array.shape}" for field, array in arrays.items())
+        raise ValueError(f"the fields of {path} must be as long as there are pairs or users ({n_users}), got {shapes}")
+    for field, n in (("train_user", n_users), *((field, n_items) for field in (ids[1], ids[3], "test_neg_resampled"))):
+        array = arrays[field]
+        if array.size and not 0 <= array.min() <= array.max() < n:
+            raise ValueError(f"{field} of {path} must hold ids from 0 to {n - 1}, got {array.min()} to {array.max()}")
+    pairs = tuple(arrays[field].astype(np.int64) for field in ids[:2])
+    table = csr_array((arrays["train_count"].astype(np.float32), pairs), shape=(n_users, n_items))
+    return Interactions(
+        name,
+        check_interactions(table, "train_count"),
+        arrays["test_item"].astype(np.int64),
+        arrays["test_neg_resampled"].astype(np.int64),
+        path,
+    )

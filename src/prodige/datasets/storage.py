@@ -24,10 +24,19 @@ VARIABLE = "PRODIGE_DATA"
 
 @dataclass(frozen=True)
 class Field:
-    """What an array in a file must look like: kinds of NumPy's ``dtype.kind``, and a shape."""
+    """What an array in a file must look like: kinds of NumPy's ``dtype.kind``, and a shape; -1 is any length."""
 
     kinds: str
     shape: tuple[int, ...]
+
+    def fits(self, array: NDArray[Any]) -> bool:
+        """Whether an array looks like that."""
+        lengths = zip(array.shape, self.shape, strict=False)
+        return (
+            array.dtype.kind in self.kinds
+            and array.ndim == len(self.shape)
+            and all(length == wanted or wanted < 0 for length, wanted in lengths)
+        )
 
 
 def locate(
@@ -107,7 +116,7 @@ def read_arrays(path: Path, **fields: Field) -> dict[str, NDArray[Any]]:
         if name not in arrays:
             raise ValueError(f"{path} must have the fields {', '.join(fields)}; it has {', '.join(present) or 'none'}")
         array = arrays[name]
-        if array.shape != field.shape or array.dtype.kind not in field.kinds:
+        if not field.fits(array):
             raise ValueError(
                 f"{name} of {path} must have shape {field.shape} and a dtype of kind {' or '.join(field.kinds)}, "
                 f"got shape {array.shape} and {array.dtype}"
