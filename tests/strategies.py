@@ -1,4 +1,4 @@
-"""Random graphs for property tests: small enough for the oracles, odd enough to find mistakes."""
+"""Random graphs and interactions for tests: small enough for the oracles, odd enough to find mistakes."""
 
 from __future__ import annotations
 
@@ -76,3 +76,10 @@ def hub_graph(n_items: int = 600, n_hubs: int = 8, n_local: int = 30, seed: int 
     pairs = np.unique(np.sort(np.array(ends), axis=1), axis=0).astype(np.int32)
     weight = rng.uniform(0.2, 1.0, len(pairs)).astype(np.float32)
     return Edges(n_items + n_hubs, n_items, pairs[:, 0].copy(), pairs[:, 1].copy(), weight)
+
+
+def crowds(n_users: int = 60, n_items: int = 24, seed: int = 0) -> scipy.sparse.csr_array:
+    """Two crowds with half of the items each, and a few interactions across."""
+    random = np.random.RandomState(seed)
+    own = (np.arange(n_users)[:, None] % 2) == (np.arange(n_items) % 2)
+    return scipy.sparse.csr_array((random.rand(n_users, n_items) < np.where(own, 0.5, 0.05)).astype(np.float32))

@@ -16,7 +16,17 @@ from scipy.special import expit
 
 from prodige import Graph, l0fit
 from prodige.evaluation import mean_squared_error
-from prodige.l0fit import Start, choose_n_random, edges_allowed, estimate_worth, find_price, fit_l0, join
+from prodige.l0fit import (
+    Start,
+    choose_n_random,
+    edges_allowed,
+    estimate_worth,
+    find_price,
+    fit_l0,
+    join,
+    most_random,
+    relative_variance,
+)
 from prodige.pace import Status
 from prodige.space import Space
 
@@ -135,11 +145,22 @@ def test_candidates_are_unique() -> None:
 
 
 @pytest.mark.parametrize("n_items", [2, 3, 10, 1000])
-def test_size_of_the_pool(n_items: int) -> None:
-    for n_edges in (n_items - 1, n_items * (n_items - 1) // 2):
-        assert 1 <= choose_n_random(n_items, n_edges) <= n_items
+@pytest.mark.parametrize("variance", [0.0, 1e-4, 0.1, 10.0])
+def test_size_of_the_pool(n_items: int, variance: float) -> None:
+    least, most = n_items - 1, n_items * (n_items - 1) // 2
+    n_random = choose_n_random(n_items, least, variance)
+    assert 1 <= n_random <= most_random(n_items, least)
+    assert n_random * (n_random - 1) / 2 <= least
+    assert choose_n_random(n_items, most, variance) == most_random(n_items, most) == n_items
     with pytest.raises(ValueError, match="n_random must be between 1 and"):
-        choose_n_random(n_items, n_items - 1, n_items + 1)
+        fit_l0(Space(clusters(n_items)), 3, n_random=n_items + 1)
+
+
+def test_relative_variance() -> None:
+    distances = pdist(clusters(50))
+    found = relative_variance(Space(clusters(50)), np.random.RandomState(0))
+    assert found == pytest.approx(distances.var() / distances.mean() ** 2, rel=1e-4)
+    assert relative_variance(Space(np.zeros((5, 2))), np.random.RandomState(0)) == 0
 
 
 # -- the whole -------------------------------------------------------------------------------------------------------

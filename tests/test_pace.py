@@ -77,4 +77,4 @@ def test_progress_bar(capfd: pytest.CaptureFixture[str]) -> None:
             pace.record(progress, 0.125, 10, 4.5)
         text = capfd.readouterr().err
         assert ("100%" in text) == shown
-        assert ("mse=0.125" in text) == shown
+        assert ("loss=0.125" in text) == shown

@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from prodige.compression import DistanceCompressor
     from prodige.distances import Sample
     from prodige.embedding import GraphEmbedding
+    from prodige.recommendation import GraphRecommender
 
 __version__ = _version("prodige")
-__all__ = ["DistanceCompressor", "Graph", "GraphEmbedding", "Sample", "__version__"]
+__all__ = ["DistanceCompressor", "Graph", "GraphEmbedding", "GraphRecommender", "Sample", "__version__"]
 
 _LAZY = {
     "DistanceCompressor": "prodige.compression",
     "GraphEmbedding": "prodige.embedding",
+    "GraphRecommender": "prodige.recommendation",
     "Sample": "prodige.distances",
 }
 

@@ -172,3 +172,21 @@ def attach(
     n_arcs: int,
     n_jobs: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]: ...
+def measure_flows(
+    reach: NDArray[np.float32],
+    first: NDArray[np.int32],
+    first_weight: NDArray[np.float32],
+    second: NDArray[np.int32],
+    second_weight: NDArray[np.float32],
+    wanted: NDArray[np.float32],
+    n_jobs: int,
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+def choose_second(
+    wanted: NDArray[np.float32],
+    rate: NDArray[np.float32],
+    reach: NDArray[np.float32],
+    first: NDArray[np.int32],
+    candidates: NDArray[np.int32],
+    offsets: NDArray[np.float32],
+    n_jobs: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]: ...

@@ -11,7 +11,7 @@ offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
 8         4       format version, uint32
-12        4       H, the length of the header, uint32; at most 2**20
+12        4       H, the length of the header, uint32; at most 2**24
 16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
 16 + H    4 E     ``i``, int32: the smaller end of each edge
 ...       4 E     ``j``, int32: the larger end
@@ -56,7 +56,7 @@ START = struct.Struct("<8sII")  # magic, version, length of the header
 COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
 DIGEST_BYTES = hashlib.sha256().digest_size
 
-MAX_HEADER = 2**20  # bytes; a JSON text grows about thirtyfold when it is parsed
+MAX_HEADER = 2**24  # bytes, room for the labels of some 100,000 items; parsed JSON takes up to thirty times as much
 MAX_NESTING = 64  # levels; far from where the JSON parser gives up, which depends on its caller's stack
 # Vertices without edges take no room in a file but 12 bytes and more in memory: without a bound, a file of 300 bytes
 # could ask for 24 GB.

@@ -144,7 +144,7 @@ def fit_l0(
         Nearest items that each is joined to by candidate edges.
     n_random : int, optional
         Random items, the same for all, that each is joined to; few enough that all edges among them fit into the
-        budget. When left out: a quarter of the root of N, and at least twice the edges that the budget has for an item.
+        budget. When left out: a quarter of the root of N, or fewer where distances differ little.
 
     Returns
     -------
@@ -170,7 +170,9 @@ def fit_l0(
     n = space.n_items
     n_edges = edges_allowed(numbers_per_item, n)
     random = check_random_state(random_state)
-    n_random = choose_n_random(n, n_edges, n_random)
+    if n_random is None:
+        n_random = choose_n_random(n, n_edges, relative_variance(space, random))
+    check_integer("n_random", n_random, 1, most_random(n, n_edges))
     pool = np.sort(random.choice(n, n_random, replace=False))
     start = Start.of(space, pool, random)
     edges = join(space, pool, start, check_integer("n_neighbors", n_neighbors, 0, 2**31), n_jobs)
@@ -202,16 +204,36 @@ def edges_allowed(numbers_per_item: float, n_items: int) -> int:
     return int((numbers_per_item - 1) * n_items / 2 + 1e-9)
 
 
-def choose_n_random(n_items: int, n_edges: int, n_random: int | None = None) -> int:
+def most_random(n_items: int, n_edges: int) -> int:
+    """Return how large the pool may be: all edges within it must fit into the budget, since they are the last to go."""
+    return min(n_items, int((1 + math.isqrt(1 + 8 * n_edges)) / 2))
+
+
+def choose_n_random(n_items: int, n_edges: int, variance: float) -> int:
     """Return the size of the pool: enough to choose from, and few enough to be hubs.
 
-    Where h items are hubs, 2h/N of all pairs are between a hub and an item, and about as wrong as half their distance.
+    An item that is a hub is half as far from the others as it should be. Of all pairs, 2h/N are between h hubs and an
+    item, so they cost h/2N of the mean distance squared. That is kept to 15 % of the variance, what a constant costs.
+
+    Parameters
+    ----------
+    n_items, n_edges : int
+    variance : float
+        Of the distances, in squares of their mean.
     """
-    most = min(n_items, int((1 + math.isqrt(1 + 8 * n_edges)) / 2))  # all edges among them must fit into the budget
-    if n_random is not None:
-        return check_integer("n_random", n_random, 1, most)
-    wanted = max(n_items**0.5 / 4, 2 * n_edges / n_items)
-    return int(np.clip(round(wanted), 1, most))
+    if n_edges >= n_items * (n_items - 1) // 2:
+        return n_items
+    wanted = min(n_items**0.5 / 4, 0.3 * n_items * variance)
+    return int(np.clip(round(max(wanted, n_edges / n_items)), 1, most_random(n_items, n_edges)))
+
+
+def relative_variance(space: Space, random: np.random.RandomState, n_sources: int = 64) -> float:
+    """Return the variance of the distances in squares of their mean, from those of some items to all."""
+    sources = random.permutation(space.n_items)[:n_sources]
+    block = space.distances(sources).astype(np.float64)
+    n_pairs = block.size - sources.size  # without the item itself, whose 0 changes no sum
+    mean = block.sum() / n_pairs
+    return float((block**2).sum() / n_pairs / mean**2 - 1) if mean > 0 else 0.0
 
 
 # -- where it starts -------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ class Status:
     progress : float
         Share of the run that is over.
     loss : float
-        Mean squared error over the pairs of this step.
+        Of this step: the mean squared error of distances, or the cross-entropy of recommendations.
     n_edges : int
     numbers_per_item : float
     seconds : float
@@ -98,7 +98,9 @@ class Pace:
                 step += 1
                 if self.history:
                     last = self.history[-1]
-                    bar.set_postfix(mse=f"{last['loss']:.5g}", numbers=f"{last['numbers_per_item']:.2f}", refresh=False)
+                    bar.set_postfix(
+                        loss=f"{last['loss']:.5g}", numbers=f"{last['numbers_per_item']:.2f}", refresh=False
+                    )
                 bar.update(round(100 * progress) - bar.n)
             bar.update(100 - bar.n)
 

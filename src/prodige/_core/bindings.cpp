@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "flows.hpp"
 #include "forest.hpp"
 #include "hubs.hpp"
 #include "network.hpp"
@@ -530,6 +531,68 @@ void bind_stress(nb::module_& m) {
         "items"_a, "sources"_a, "wanted"_a, "distances"_a, "first_column"_a, "n_arcs"_a, "n_jobs"_a);
 }
 
+// A community is a column of `reach`, or -1 where an edge may be missing.
+void check_communities(const char* name, std::span<const std::int32_t> communities, std::size_t n, int least) {
+    for (const std::int32_t g : communities)
+        if (g < least || g >= static_cast<std::int64_t>(n))
+            throw std::out_of_range(std::string(name) + ": there is no community " + std::to_string(g));
+}
+
+void bind_flows(nb::module_& m) {
+    m.def(
+        "measure_flows",
+        [](Grid<float> reach, Array<std::int32_t> first, Array<float> first_weight, Array<std::int32_t> second,
+           Array<float> second_weight, Grid<float> wanted, int n_jobs) {
+            check_jobs(n_jobs);
+            const std::size_t n_types = reach.shape(0), n_communities = reach.shape(1), n_items = first.size();
+            if (wanted.shape(0) != n_types || wanted.shape(1) != n_items)
+                throw std::invalid_argument("wanted must have a row for each type and a column for each item");
+            check_size("first_weight", first_weight.size(), n_items);
+            check_size("second", second.size(), n_items);
+            check_size("second_weight", second_weight.size(), n_items);
+            check_communities("first", view(first), n_communities, 0);
+            check_communities("second", view(second), n_communities, -1);
+            Flows flows;
+            run([&](Watch& watch) {
+                flows = measure_flows({reach.data(), n_types, n_communities},
+                                      {view(first), view(second), view(first_weight), view(second_weight)},
+                                      {wanted.data(), n_types, n_items}, n_jobs, watch);
+            });
+            const auto out = [](const std::vector<double>& values, std::size_t rows, std::size_t columns) {
+                Owned<double> owned(values.size());
+                std::copy(values.begin(), values.end(), owned.data());
+                return owned.release({rows, columns});
+            };
+            return nb::make_tuple(flows.loss, out(flows.wanted, n_types, n_communities),
+                                  out(flows.given, n_types, n_communities), out(flows.item_wanted, n_items, 2),
+                                  out(flows.item_given, n_items, 2));
+        },
+        "reach"_a, "first"_a, "first_weight"_a, "second"_a, "second_weight"_a, "wanted"_a, "n_jobs"_a);
+    m.def(
+        "choose_second",
+        [](Grid<float> wanted, Array<float> rate, Grid<float> reach, Array<std::int32_t> first,
+           Grid<std::int32_t> candidates, Array<float> offsets, int n_jobs) {
+            check_jobs(n_jobs);
+            const std::size_t n_items = wanted.shape(0), n_types = wanted.shape(1), n_communities = reach.shape(0);
+            check_size("rate", rate.size(), n_types);
+            check_size("first", first.size(), n_items);
+            if (reach.shape(1) != n_types || candidates.shape(0) != n_items)
+                throw std::invalid_argument("reach must have a column for each type, candidates a row for each item");
+            check_communities("first", view(first), n_communities, 0);
+            check_communities("candidates", {candidates.data(), candidates.size()}, n_communities, 0);
+            SecondEdges found;
+            run([&](Watch& watch) {
+                found = choose_second({wanted.data(), n_items, n_types}, view(rate),
+                                      {reach.data(), n_communities, n_types}, view(first),
+                                      {candidates.data(), n_items, candidates.shape(1)}, view(offsets), n_jobs, watch);
+            });
+            return nb::make_tuple(copy_out(std::span<const std::int32_t>(found.community)),
+                                  copy_out(std::span<const float>(found.offset)),
+                                  copy_out(std::span<const float>(found.gain)));
+        },
+        "wanted"_a, "rate"_a, "reach"_a, "first"_a, "candidates"_a, "offsets"_a, "n_jobs"_a);
+}
+
 }  // namespace
 }  // namespace prodige
 
@@ -587,4 +650,5 @@ NB_MODULE(_core, m) {
     bind_hub_network<float>(m, "HubNetwork32");
     bind_hub_network<double>(m, "HubNetwork64");
     bind_stress(m);
+    bind_flows(m);
 }

@@ -217,7 +217,7 @@ def ask(model: GraphRecommender, wanted: list[str], pairs: Pairs | None, n: int)
     """Return what to recommend to each user, best first."""
     if not wanted:
         return []
-    labels, items = ([str(label) for label in part] for part in (model.user_labels_, model.item_labels_))
+    labels, items = (list(part or ()) for part in (model.user_labels_, model.item_labels_))
     users = check_users(wanted, labels)
     known = None if pairs is None else rows_of(wanted, pairs, items)
     ids, scores = model.recommend(users, known, N=min(n, model.n_items_), filter_already_liked_items=pairs is not None)
