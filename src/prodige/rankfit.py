@@ -583,7 +583,7 @@ class Run:
         if judge:
             # Losing the only way must never look cheap, whatever stands for it in the loss.
             cost = forest.removal_cost(np.abs(gradient), np.zeros_like(gradient), items, 2 * far, self.n_jobs)
-            n_asked = int(np.count_nonzero(np.diff(self.anchors.wanted.indptr)))
+            n_asked = max(int(np.count_nonzero(np.diff(self.anchors.wanted.indptr))), 1)
             worth = math.exp(-sources.size / n_asked) * worth + cost
         self.skeleton = replace(skeleton, theta=theta, mean=mean, square=square, worth=worth)
         return loss
