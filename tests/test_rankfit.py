@@ -239,7 +239,7 @@ def test_options_are_judged_by_the_distances_of_the_skeleton(edges: CandidateEdg
 def test_no_way_leads_through_a_user_that_hangs(edges: CandidateEdges) -> None:
     run = run_of(edges, numbers_per_item=7)
     for step in range(4):
-        run.step(step / 4, choose=True)
+        run.step(step / 4)
     graph = run.finish()
     skeleton, anchors = run.skeleton, run.anchors
     assert anchors is not None
@@ -255,8 +255,8 @@ def test_no_way_leads_through_a_user_that_hangs(edges: CandidateEdges) -> None:
 
 def test_a_positive_does_not_count_for_its_own_edge() -> None:
     run = run_of("bipartite")
-    for step in range(2):
-        run.step(step / 4, choose=True)
+    for step in range(3):
+        run.step(step / 4)
     anchors, first = run.anchors, run.n_connectors
     assert anchors is not None
     wanted = anchors.wanted.tocoo()

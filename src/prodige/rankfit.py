@@ -48,12 +48,12 @@ from prodige.graph import Graph
 from prodige.interactions import check_interactions, parts
 from prodige.pace import Pace
 
-# Steps of a whole run, steps between two choices of anchors, and the shares of the run between which the skeleton is
-# thinned. What is left of the run learns weights, in ever smaller steps.
-N_STEPS = 128
-ROUND = 32
+# Steps of a whole run, the shares of it between which the skeleton is thinned, and those after which users choose
+# anchors again: late, when searches are fast. What is left of the run learns weights, in ever smaller steps.
+N_STEPS = 96
 THINNING = 0.08
 THINNED = 0.6
+CHOICES = [0.4, 0.6]
 
 # Candidates of the paper: nearest users of a user and nearest items of an item; random edges of a vertex.
 _N_NEIGHBORS = 16
@@ -161,7 +161,7 @@ def fit_ranking(
     run = Run(met, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs))
     try:
         for progress in pace.run():
-            loss = run.step(progress, choose=len(pace.history) % ROUND == 0)
+            loss = run.step(progress)
             pace.record(progress, loss, run.n_kept, 1 + 2 * run.n_kept / joined.n_vertices)
     except KeyboardInterrupt:
         pace.stopped = "interrupt"
@@ -494,6 +494,7 @@ class Run:
         self._engine: Engine | None = None
         self._order = np.empty(0, dtype=np.int32)
         self._n_steps = 0
+        self._choices = list(CHOICES)
 
     @property
     def n_connectors(self) -> int:
@@ -522,16 +523,17 @@ class Run:
         """The items among the members."""
         return np.arange(self.n_connectors, self.skeleton.members.size, dtype=np.int32)
 
-    def step(self, progress: float, choose: bool) -> float:
+    def step(self, progress: float) -> float:
         """Take one step; return the loss of its sources in nats."""
         if self._n_steps == 0:
             self._choose(most=1, judge=False)
             self._calibrate()
-        elif choose:
-            self._choose(most=1)
         if progress >= THINNING:
             share = min((progress - THINNING) / (THINNED - THINNING), 1)
-            self.skeleton = self.skeleton.thin(round(self.n_start * (self._final_size() / self.n_start) ** share))
+            self.skeleton = self.skeleton.thin(round(self.n_start ** (1 - share) * self._final_size() ** share))
+        if self._choices and progress >= self._choices[0]:
+            del self._choices[0]
+            self._choose(most=1)
         late = max(progress - THINNED, 0) / (1 - THINNED)
         return self._learn(_RATE * (1 - late), judge=progress < THINNED)
 
