@@ -16,7 +16,7 @@ def spread_by_hand(met: np.ndarray, user: int, discount: float) -> np.ndarray:
     scaled = met / np.sqrt(np.maximum(met.sum(axis=1, keepdims=True), 1)) / counts**discount
     likeness = scaled.T @ scaled
     np.fill_diagonal(likeness, 0)
-    return met[user] @ likeness
+    return np.asarray(met[user] @ likeness)
 
 
 @given(seed=st.integers(0, 1000), user=st.integers(0, 59))

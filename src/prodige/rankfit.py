@@ -491,7 +491,7 @@ class Run:
         self.n_start = self.skeleton.n_edges
         self.anchors: Anchors | None = None
         self._has_edges = np.bincount(np.concatenate([joined.i, joined.j]), minlength=joined.n_vertices) > 0
-        self._engine: Engine | None = None
+        self._prepared: tuple[Skeleton, Engine] | None = None
         self._order = np.empty(0, dtype=np.int32)
         self._n_steps = 0
         self._choices = list(CHOICES)
@@ -509,14 +509,17 @@ class Run:
     @property
     def engine(self) -> Engine:
         """The skeleton, ready to be searched."""
-        skeleton = self.skeleton
-        n = skeleton.members.size
-        if self._engine is not None and self._engine.topology.n_edges == skeleton.n_edges:
-            self._engine = self._engine.with_weights(skeleton.weight, self.n_jobs)
+        skeleton, last = self.skeleton, self._prepared
+        if last is not None and last[0] is skeleton:
+            return last[1]
+        if last is not None and last[0].tail is skeleton.tail:  # only weights have changed
+            engine = last[1].with_weights(skeleton.weight, self.n_jobs)
         else:
+            n = skeleton.members.size
             topology = _core.Topology(n, skeleton.tail, skeleton.head)
-            self._engine = Engine(topology, skeleton.weight, n, None, self.n_jobs)
-        return self._engine
+            engine = Engine(topology, skeleton.weight, n, None, self.n_jobs)
+        self._prepared = (skeleton, engine)
+        return engine
 
     @property
     def items(self) -> Ids:
@@ -613,7 +616,6 @@ class Run:
         To begin with, while searches are slow and weights are not learned, they take the nearest without judging.
         """
         self.skeleton = self.skeleton.release(self.n_users)
-        self._engine = None  # members may have other places now
         targets, seen = self._draw_positives()
         options = self._options(targets, seen, judge)
         picks = np.zeros((options.users.size, most), dtype=np.int64)
