@@ -35,7 +35,7 @@ def test_import_is_light() -> None:
 
 def test_public_names() -> None:
     assert run("import prodige; print(*sorted(prodige.__all__))").strip() == " ".join(
-        ["DistanceCompressor", "Graph", "GraphEmbedding", "Sample", "__version__"]
+        ["DistanceCompressor", "Graph", "GraphEmbedding", "GraphRecommender", "Sample", "__version__"]
     )
 
 

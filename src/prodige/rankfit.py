@@ -63,8 +63,11 @@ _N_RANDOM = 50
 _START_EDGES = 2.5
 _START_ROOM = 1.25
 
-# Candidates among which these edges are the shortest, for each of them.
-_CROWD = 1.0
+# They are the shortest among several times as many candidates, where few candidates are shorter than this: as random
+# ones, which mostly say nothing. More users to look at make slower searches, so there is a limit to it.
+_SHORT = 1.2
+_SHORT_SHARE = 0.6
+_MOST_CROWDED = 4.0
 
 # Edges beyond those that connect the graph: the part of them that goes into the skeleton. The others are for users.
 _SKELETON_SHARE = 0.9
@@ -364,7 +367,8 @@ def choose_skeleton(joined: Candidates, n_users: int, n_edges: int, random: np.r
     turn = np.full(n, -1)
     turn[:n_users] = random.permutation(n_users)
     enters = np.maximum(turn[joined.i], turn[joined.j])  # when both its ends are in, an edge is
-    last = int(_CROWD * n_edges)
+    share = max(float((joined.weight < _SHORT).mean()), 1e-9) if joined.n_edges else 1.0
+    last = int(np.clip(_SHORT_SHARE / share, 1, _MOST_CROWDED) * n_edges)
     limit = np.partition(enters, last)[last] if last < enters.size else n_users
     drawn = enters < limit
     order = np.argsort(np.where(drawn, joined.weight, np.inf), kind="stable")

@@ -297,9 +297,9 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None, **settings: An
     """Return what is to be fitted."""
     common: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     if method in GRAPHS:
-        from prodige.recommendation import EdgeKind, GraphRecommender
+        from prodige.recommendation import GraphRecommender
 
-        return GraphRecommender(edges=cast(EdgeKind, method), numbers_per_item=budget, **common)
+        return GraphRecommender(edges=cast(Any, method), numbers_per_item=budget, **common)
     whole = {"popularity": baselines.Popularity, "item-knn": baselines.ItemKNN, "ease": baselines.EASE}
     if method in whole:
         return whole[method](**settings, **common)
