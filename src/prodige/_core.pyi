@@ -190,3 +190,27 @@ def choose_second(
     offsets: NDArray[np.float32],
     n_jobs: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]: ...
+def count_cooccurrences(
+    ids: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    n_tokens: int,
+    n_skipped: int,
+    window: int,
+    harmonic: bool,
+    n_jobs: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+
+class Glove:
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        values: NDArray[np.float32],
+        n_components: int,
+        x_max: float,
+        alpha: float,
+        seed: int,
+        n_jobs: int,
+    ) -> None: ...
+    def run_epoch(self, learning_rate: float, n_jobs: int) -> float: ...
+    def vectors(self) -> NDArray[np.float32]: ...

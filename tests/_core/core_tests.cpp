@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "checking.hpp"
 #include "forest.hpp"
 #include "hubs.hpp"
 #include "kernels.hpp"
@@ -39,72 +40,6 @@
 
 namespace prodige {
 namespace {
-
-// -- checking
-
-int n_failed_checks = 0;
-int n_shown_checks = 0;  // of the running test: one bug fails a thousand checks
-std::string context;     // the graph at hand, for the message
-
-bool check(bool passed, const char* file, int line, const char* expression) {
-    if (passed) return true;
-    ++n_failed_checks;
-    if (++n_shown_checks <= 5) std::printf("%s:%d: %s   [%s]\n", file, line, expression, context.c_str());
-    return false;
-}
-
-#define CHECK(...) check(static_cast<bool>(__VA_ARGS__), __FILE__, __LINE__, #__VA_ARGS__)
-
-#define CHECK_THROWS(Exception, ...)                                                       \
-    do {                                                                                   \
-        bool thrown = false;                                                               \
-        try {                                                                              \
-            __VA_ARGS__;                                                                   \
-        } catch (const Exception&) {                                                       \
-            thrown = true;                                                                 \
-        }                                                                                  \
-        check(thrown, __FILE__, __LINE__, #__VA_ARGS__ " should have thrown " #Exception); \
-    } while (false)
-
-template <class T>
-bool close(T a, T b) {
-    return a == b || std::abs(a - b) <= 512 * std::numeric_limits<T>::epsilon() * std::max(std::abs(a), std::abs(b));
-}
-
-template <class T>
-bool agree(T a, T b, bool exact) {
-    return exact ? a == b : close(a, b);
-}
-
-template <class T>
-bool all_agree(const std::vector<T>& a, const std::vector<T>& b, bool exact) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [=](T x, T y) { return agree(x, y, exact); });
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
-// The distributions of the standard library differ between implementations; these do not.
-class Random {
-   public:
-    explicit Random(std::uint64_t seed) : engine_(seed) {}
-
-    double unit() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
-    std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
-    Vertex vertex(Vertex n) { return static_cast<Vertex>(below(static_cast<std::uint64_t>(n))); }
-    bool chance(double probability) { return unit() < probability; }
-
-    std::vector<Vertex> vertices(std::size_t count, Vertex n) {
-        std::vector<Vertex> chosen(count);
-        for (Vertex& v : chosen) v = vertex(n);
-        return chosen;
-    }
-
-   private:
-    std::mt19937_64 engine_;
-};
 
 // -- graphs
 
@@ -2322,6 +2257,8 @@ struct StressTask {
     }
 };
 
+using prodige::same_bits;  // that of vectors, which the next one would hide
+
 bool same_bits(const Stress<float>& a, const Stress<float>& b) {
     return a.loss == b.loss && a.n_pairs == b.n_pairs && same_bits(a.gradient, b.gradient) &&
            same_bits(a.uses, b.uses) && same_bits(a.cost, b.cost) && same_bits(a.flow_residuals, b.flow_residuals) &&
@@ -2551,53 +2488,6 @@ void test_no_sources_and_no_vertices() {
 
 // -- running
 
-const char* running = "";
-
-// A search that never ends should fail by name, not by the patience of whoever waits for it.
-extern "C" void give_up(int) {
-    for (const char* text : {running, ": still running, giving up\n"})
-        if (write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
-    _exit(1);
-}
-
-class Runner {
-   public:
-    void run(const std::string& name, void (*test)()) {
-        const int failed_before = n_failed_checks;
-        const auto start = std::chrono::steady_clock::now();
-        running = name.c_str();
-        context.clear();
-        n_shown_checks = 0;
-        try {
-            test();
-        } catch (const std::exception& error) {
-            check(false, __FILE__, __LINE__, (name + " threw: " + error.what()).c_str());
-        }
-        const bool passed = n_failed_checks == failed_before;
-        ++(passed ? n_passed_ : n_failed_);
-        const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-        std::printf("%s %s (%.0f ms)\n", passed ? "ok  " : "FAIL", name.c_str(), took.count());
-        std::fflush(stdout);
-    }
-
-    void run_both(const std::string& name, void (*with_float)(), void (*with_double)()) {
-        run(name + " <float>", with_float);
-        run(name + " <double>", with_double);
-    }
-
-    int finish() const {
-        std::printf("%d passed, %d failed\n", n_passed_, n_failed_);
-        return n_failed_ > 0;
-    }
-
-   private:
-    int n_passed_ = 0;
-    int n_failed_ = 0;
-};
-
-#define RUN(test) runner.run(#test, test)
-#define RUN_BOTH(test) runner.run_both(#test, test<float>, test<double>)
-
 int run_all() {
     Runner runner;
     RUN(test_bad_topologies);
@@ -2659,6 +2549,7 @@ int run_all() {
     RUN_BOTH(test_cancelled_calls);
     RUN_BOTH(test_cancelled_gradients);
     RUN(test_cancelled_stress);
+    run_word_tests(runner);
     return runner.finish();
 }
 

@@ -1,15 +1,11 @@
 // The thin layer between Python and the core: arrays come in without a copy, the GIL is released while the core works,
 // and Ctrl-C is noticed. Arguments a caller can get wrong are checked with better words in Python; what is checked
 // here is only what would otherwise crash.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+#include "bindings.hpp"
+
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
-
-#include <stdexcept>
-#include <string>
 
 #include "flows.hpp"
 #include "forest.hpp"
@@ -19,89 +15,14 @@
 #include "stress.hpp"
 #include "topology.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
 namespace prodige {
 namespace {
-
-template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Grid = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Output = nb::ndarray<nb::numpy, T>;
-
-template <class T>
-std::span<const T> view(const Array<T>& array) {
-    return {array.data(), array.size()};
-}
-
-template <class T>
-std::span<const T> view(const std::optional<Array<T>>& array) {
-    return array ? view(*array) : std::span<const T>();
-}
-
-// Memory that a NumPy array takes over.
-template <class T>
-class Owned {
-   public:
-    explicit Owned(std::size_t size) : data_(LargeAllocator<T>().allocate(size)), size_(size) {}
-
-    T* data() noexcept { return data_.get(); }
-    std::span<T> span() noexcept { return {data_.get(), size_}; }
-
-    Output<T> release(std::initializer_list<std::size_t> shape) {
-        T* data = data_.get();
-        nb::capsule owner(data_.release(), [](void* memory) noexcept { free_large(memory); });
-        return Output<T>(data, shape, owner);
-    }
-
-   private:
-    struct Free {
-        void operator()(T* memory) const noexcept { free_large(memory); }
-    };
-
-    std::unique_ptr<T[], Free> data_;
-    std::size_t size_;
-};
-
-template <class T>
-Output<T> copy_out(std::span<const T> values) {
-    Owned<T> owned(values.size());
-    std::copy(values.begin(), values.end(), owned.data());
-    return owned.release({values.size()});
-}
-
-template <class Work>
-void run(Work&& work) {
-    Watch watch([] {
-        const nb::gil_scoped_acquire gil;
-        return PyErr_CheckSignals() != 0;
-    });
-    try {
-        const nb::gil_scoped_release gil;
-        work(watch);
-    } catch (const Cancelled&) {
-        throw nb::python_error();  // what the signal handler raised, KeyboardInterrupt as a rule
-    }
-}
 
 void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
     for (std::size_t p = 0; p < vertices.size(); ++p)
         if (vertices[p] < 0 || vertices[p] >= n_vertices)
             throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
                                     " is not a vertex: there are " + std::to_string(n_vertices));
-}
-
-void check_jobs(int n_jobs) {
-    if (n_jobs < 1) throw std::invalid_argument("n_jobs = " + std::to_string(n_jobs) + " is below 1");
-}
-
-void check_size(const char* name, std::size_t size, std::size_t expected) {
-    if (size != expected)
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, expected " +
-                                    std::to_string(expected));
 }
 
 std::size_t count_columns(const std::optional<Array<Vertex>>& targets, Vertex n_columns, Vertex n_vertices) {
@@ -651,4 +572,5 @@ NB_MODULE(_core, m) {
     bind_hub_network<double>(m, "HubNetwork64");
     bind_stress(m);
     bind_flows(m);
+    bind_words(m);
 }

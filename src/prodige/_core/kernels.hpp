@@ -1,6 +1,6 @@
-// The innermost loop of the hub engine, compiled once for any processor and once for AVX2; the machine decides at run
-// time. Kernel files see nothing but raw pointers: no inline function of the standard library can leak instructions
-// into the rest of the program.
+// The innermost loops of the hub engine and of word vectors, compiled once for any processor and once for AVX2; the
+// machine decides at run time. Kernel files see nothing but raw pointers: no inline function of the standard library
+// can leak instructions into the rest of the program.
 #pragma once
 
 #include <cstddef>
@@ -62,12 +62,36 @@ struct Kernels {
     Detour<T> (*detour)(const T* wanted, const T* known, const T* from, T weight, std::size_t count);
 };
 
+// A word and a context of one block of the matrix of counts, numbered within the block.
+struct Pair {
+    std::uint16_t word, context;
+    float logarithm;  // of the count
+    float weight;     // how much its error matters
+};
+
+inline constexpr std::size_t pair_lanes = 8;
+
+// Rows hold a vector and then the sums of its squared gradients, each `width` long, a multiple of `pair_lanes`. After
+// the components of a vector come its bias and a 1, or the other way round for contexts; then zeros.
+struct PairPass {
+    float *words, *contexts;
+    std::size_t width;
+    std::size_t n_components;
+    float learning_rate;
+};
+
+// A step of AdaGrad for one pair after the other; returns the sum of weight * error² before each.
+using FitPairs = double (*)(const PairPass& pass, const Pair* pairs, std::size_t count);
+
 template <class T>
 const Kernels<T>& kernels() noexcept;  // the best for this machine
+FitPairs fit_pairs() noexcept;
 
 template <class T>
 const Kernels<T>& generic_kernels() noexcept;
+FitPairs generic_fit_pairs() noexcept;
 template <class T>
 const Kernels<T>& avx2_kernels() noexcept;
+FitPairs avx2_fit_pairs() noexcept;
 
 }  // namespace prodige

@@ -4,6 +4,7 @@
 namespace prodige {
 
 namespace avx2 {
+#include "glove_kernel.inc"
 #include "kernels.inc"
 }  // namespace avx2
 
@@ -11,6 +12,8 @@ template <class T>
 const Kernels<T>& avx2_kernels() noexcept {
     return avx2::table<T>;
 }
+
+FitPairs avx2_fit_pairs() noexcept { return avx2::fit; }
 
 template const Kernels<float>& avx2_kernels<float>() noexcept;
 template const Kernels<double>& avx2_kernels<double>() noexcept;

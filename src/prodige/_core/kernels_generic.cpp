@@ -3,21 +3,37 @@
 namespace prodige {
 
 namespace generic {
+#include "glove_kernel.inc"
 #include "kernels.inc"
 }  // namespace generic
+
+#if defined(PRODIGE_AVX2)
+static bool has_avx2() noexcept {
+    static const bool answer = __builtin_cpu_supports("avx2");
+    return answer;
+}
+#endif
 
 template <class T>
 const Kernels<T>& generic_kernels() noexcept {
     return generic::table<T>;
 }
 
+FitPairs generic_fit_pairs() noexcept { return generic::fit; }
+
 template <class T>
 const Kernels<T>& kernels() noexcept {
 #if defined(PRODIGE_AVX2)
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2) return avx2_kernels<T>();
+    if (has_avx2()) return avx2_kernels<T>();
 #endif
     return generic_kernels<T>();
+}
+
+FitPairs fit_pairs() noexcept {
+#if defined(PRODIGE_AVX2)
+    if (has_avx2()) return avx2_fit_pairs();
+#endif
+    return generic_fit_pairs();
 }
 
 template const Kernels<float>& generic_kernels<float>() noexcept;
