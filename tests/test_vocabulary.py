@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prodige.vocabulary import PADDING, UNKNOWN, Vocabulary, check_texts, clean
@@ -20,6 +20,7 @@ documents = st.lists(st.lists(words, max_size=12).map(" ".join), min_size=1, max
 
 
 @given(texts=documents, max_size=st.integers(1, 6), min_count=st.integers(1, 3))
+@settings(deadline=None)
 def test_against_counting_by_hand(texts: list[str], max_size: int, min_count: int) -> None:
     counts = Counter(word for text in texts for word in text.split())
     expected = sorted((word for word in counts if counts[word] >= min_count), key=lambda word: (-counts[word], word))
@@ -50,6 +51,7 @@ def test_against_counting_by_hand(texts: list[str], max_size: int, min_count: in
 
 
 @given(texts=documents, unknown=st.integers(0, 9))
+@settings(deadline=None)
 def test_json_and_back(texts: list[str], unknown: int) -> None:
     tokens = sorted({word for text in texts for word in text.split()})
     vocabulary = Vocabulary(np.array(tokens, dtype=str), range(len(tokens)), unknown)  # type: ignore[arg-type]
