@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.datasets import glove, mnist, pinterest
+from prodige.datasets import glove, imdb, mnist, pinterest
 from prodige.datasets.storage import Field, locate, read_arrays
 from prodige.interactions import check_interactions
 from prodige.space import unit_rows
@@ -141,6 +141,48 @@ class Interactions:
 INTERACTIONS = ("pinterest",)
 
 
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts with a class each, in the published split.
+
+    Attributes
+    ----------
+    name : str
+        As in :data:`TEXTS`.
+    train, test : list of str
+        The texts as published.
+    train_labels, test_labels : ndarray of int64
+        Of ``imdb``: 1 where a review is in favour of the film, 0 where it is against it.
+    path : Path
+        The folder they were read from.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from prodige.datasets import LabelledTexts
+    >>> LabelledTexts("toy", ["good", "bad"], np.array([1, 0]), ["fine"], np.array([1]), Path("toy"))
+    LabelledTexts('toy', 2 texts to train, 1 to test, 2 classes)
+    """
+
+    name: str
+    train: list[str]
+    train_labels: NDArray[np.int64]
+    test: list[str]
+    test_labels: NDArray[np.int64]
+    path: Path
+
+    def __repr__(self) -> str:
+        n_classes = np.unique(self.train_labels).size
+        return (
+            f"LabelledTexts({self.name!r}, {len(self.train)} texts to train, {len(self.test)} to test, "
+            f"{n_classes} classes)"
+        )
+
+
+TEXTS = ("imdb",)
+
+
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     """Load a data set of the paper.
 
@@ -169,7 +211,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     ValueError: name must be one of 'mnist10k', 'glove10k', 'celeba10k', got 'mnist'
     """
     if name not in RECIPES:
-        remedy = "; use load_interactions" if name in INTERACTIONS else ""
+        remedy = "; use load_interactions" if name in INTERACTIONS else "; use load_texts" if name in TEXTS else ""
         raise ValueError(f"name must be one of {', '.join(map(repr, NAMES))}, got {name!r}{remedy}")
     recipe = RECIPES[name]
     return recipe.read(name, locate(recipe.file, data_dir, recipe.advice, recipe.make))
@@ -229,3 +271,31 @@ def read_interactions(name: str, path: Path) -> Interactions:
         arrays["test_neg_resampled"].astype(np.int64),
         path,
     )
+
+
+def load_texts(name: str = "imdb", data_dir: str | os.PathLike[str] | None = None) -> LabelledTexts:
+    """Load texts with their classes.
+
+    Parameters
+    ----------
+    name : {"imdb"}
+        Film reviews, for and against.
+    data_dir : path, optional
+        Folder to look in for ``imdb_train.jsonl.gz`` and ``imdb_test.jsonl.gz``, or for the original archive, as in
+        :func:`load`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data are not there and cannot be downloaded; the message says which file to put where.
+
+    Examples
+    --------
+    >>> from prodige.datasets import load_texts
+    >>> load_texts("imdb")  # doctest: +SKIP
+    LabelledTexts('imdb', 25000 texts to train, 25000 to test, 2 classes)
+    """
+    if name not in TEXTS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, TEXTS))}, got {name!r}")
+    train, test = (locate(imdb.file_of(part), data_dir, imdb.ADVICE, imdb.make) for part in imdb.PARTS)
+    return LabelledTexts(name, *imdb.read_reviews(train), *imdb.read_reviews(test), train.parent)
