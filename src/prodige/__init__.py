@@ -9,18 +9,31 @@ from typing import TYPE_CHECKING, Any
 from prodige.graph import Graph
 
 if TYPE_CHECKING:
+    from prodige.anchors import AnchorEmbedding
+    from prodige.classification import GraphTextClassifier
     from prodige.compression import DistanceCompressor
     from prodige.distances import Sample
     from prodige.embedding import GraphEmbedding
     from prodige.recommendation import GraphRecommender
 
 __version__ = _version("prodige")
-__all__ = ["DistanceCompressor", "Graph", "GraphEmbedding", "GraphRecommender", "Sample", "__version__"]
+__all__ = [
+    "AnchorEmbedding",
+    "DistanceCompressor",
+    "Graph",
+    "GraphEmbedding",
+    "GraphRecommender",
+    "GraphTextClassifier",
+    "Sample",
+    "__version__",
+]
 
 _LAZY = {
+    "AnchorEmbedding": "prodige.anchors",
     "DistanceCompressor": "prodige.compression",
     "GraphEmbedding": "prodige.embedding",
     "GraphRecommender": "prodige.recommendation",
+    "GraphTextClassifier": "prodige.classification",
     "Sample": "prodige.distances",
 }
 

@@ -274,6 +274,14 @@ class GraphEmbedding(nn.Module):
         )
         return distances
 
+    def prepared(self) -> Prepared | None:
+        """Return an engine over the edges that are there for certain; None where searches draw them at random."""
+        if self.training and not bool((self.probability == 1).all()):
+            return None
+        edges = None if self.training else self._kept()
+        self._engine(edges)
+        return self._engines[edges is None]
+
     # -- thinning ----------------------------------------------------------------------------------------------------
 
     def keep(self, mask: NDArray[np.bool_], optimizer: torch.optim.Optimizer | None = None) -> None:

@@ -18,13 +18,6 @@
 namespace prodige {
 namespace {
 
-void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
-    for (std::size_t p = 0; p < vertices.size(); ++p)
-        if (vertices[p] < 0 || vertices[p] >= n_vertices)
-            throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
-                                    " is not a vertex: there are " + std::to_string(n_vertices));
-}
-
 std::size_t count_columns(const std::optional<Array<Vertex>>& targets, Vertex n_columns, Vertex n_vertices) {
     if (targets) return targets->size();
     if (n_columns < 0 || n_columns > n_vertices)
@@ -572,5 +565,6 @@ NB_MODULE(_core, m) {
     bind_hub_network<double>(m, "HubNetwork64");
     bind_stress(m);
     bind_flows(m);
+    bind_text(m);
     bind_words(m);
 }

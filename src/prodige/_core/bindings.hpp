@@ -14,6 +14,7 @@
 
 #include "memory.hpp"
 #include "parallel.hpp"
+#include "types.hpp"
 
 namespace prodige {
 
@@ -83,6 +84,13 @@ void run(Work&& work) {
     }
 }
 
+inline void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
+    for (std::size_t p = 0; p < vertices.size(); ++p)
+        if (vertices[p] < 0 || vertices[p] >= n_vertices)
+            throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
+                                    " is not a vertex: there are " + std::to_string(n_vertices));
+}
+
 inline void check_jobs(int n_jobs) {
     if (n_jobs < 1) throw std::invalid_argument("n_jobs = " + std::to_string(n_jobs) + " is below 1");
 }
@@ -93,6 +101,7 @@ inline void check_size(const char* name, std::size_t size, std::size_t expected)
                                     std::to_string(expected));
 }
 
+void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
 
 }  // namespace prodige

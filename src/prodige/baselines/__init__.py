@@ -7,6 +7,9 @@ anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` ar
 For recommendation, all have the interface of the graph, :class:`~prodige.interactions.Recommender`.
 :class:`Popularity` is the floor; :class:`SVD`, :class:`ALS` and :class:`MetricLearning` are the vectors the paper
 compares with, :class:`BPR` another kind; :class:`ItemKNN` and :class:`EASE` compress nothing and are the ceiling.
+
+For texts, :class:`VectorTextClassifier` is the network of the graph over ordinary word vectors, and
+:class:`TfidfClassifier` a linear model without any.
 """
 
 from prodige.baselines.als import ALS
@@ -23,6 +26,8 @@ from prodige.baselines.popularity import Popularity
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.star import Star
 from prodige.baselines.svd import SVD
+from prodige.baselines.tfidf_text import TfidfClassifier
+from prodige.baselines.vector_text import VectorTextClassifier
 
 __all__ = [
     "ALS",
@@ -39,4 +44,6 @@ __all__ = [
     "Popularity",
     "RecommenderBaseline",
     "Star",
+    "TfidfClassifier",
+    "VectorTextClassifier",
 ]

@@ -180,6 +180,45 @@ def table2(
         typer.echo(json.dumps({"results": results}))
 
 
+@app.command()
+@clean_errors()
+def table3(
+    data_dir: Path | None = typer.Option(
+        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
+    ),
+    seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
+    methods: str = typer.Option(
+        "all",
+        help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18, distilled-18-8bit, "
+        "distilled-8-8bit (vectors); graph.",
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="Folder for a .json and a .md file.", show_default=False
+    ),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Classify film reviews: the graph beside vectors and the paper's figures."""
+    from rich.console import Console
+
+    from prodige import datasets
+    from prodige.reproduce import table3 as experiment
+
+    chosen = choose_methods(methods, experiment.METHODS)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    data = datasets.load_texts("imdb", data_dir)
+    with nullcontext() if as_json else Console(stderr=True).status("") as status:
+        report = status.update if status is not None else ignore
+        result = experiment.run(data, chosen, seeds, n_jobs, report)
+    if output is not None:
+        write(experiment, output / f"table3-{data.name}", result)
+    if as_json:
+        typer.echo(json.dumps({"results": [result]}))
+    else:
+        show(experiment, result)
+
+
 def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
     """Return the methods that are asked for.
 

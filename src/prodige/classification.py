@@ -1,0 +1,250 @@
+"""GraphTextClassifier: texts into classes, with the words in a graph.
+
+The paper's third task. A network over vectors is trained first; a graph that preserves what its filters see of the
+words takes the place of the vectors, and all of it is trained on: see :mod:`prodige.distillation`. What is left at the
+end is a graph of a few edges per word, rounded to the bits that are saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from typing_extensions import Self
+
+from prodige import modelfile, textfile
+from prodige._validation import check_integer
+from prodige.anchors import AnchorEmbedding, FrozenAnchorEmbedding
+from prodige.distillation import take_over, task_vectors
+from prodige.fileformat import FileFormatError, StrPath
+from prodige.graph import Graph
+from prodige.textmodel import TextClassifier
+from prodige.textnet import Corpus
+from prodige.vocabulary import PADDING
+from prodige.wordvectors import WordVectors
+
+# A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
+_POWER = 0.75
+# Rates of learning of the graph and of the layers above it, which start close to where they should be.
+_GRAPH_RATE = 0.01
+_RATE = 3e-4
+# Of a small vocabulary, at most one token in so many becomes an anchor.
+_TOKENS_PER_ANCHOR = 4
+
+# Parameters that a file keeps; the others are of no use to a model that is fitted.
+_SAVED = ("numbers_per_item", "n_anchors", "max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs")
+
+
+class GraphTextClassifier(TextClassifier):
+    """Texts into classes by a convolution over the distances of words to anchors in a graph.
+
+    Parameters
+    ----------
+    numbers_per_item : float
+        Size of the graph for each token of the vocabulary, hubs and anchors included.
+    n_anchors : int
+        Coordinates of a token; fewer for a vocabulary of less than four times as many tokens.
+    max_vocabulary : int
+        Tokens to know beside padding and unknown, the most frequent.
+    vectors : {"ppmi", "glove"} or WordVectors
+        Word vectors to start from: learned from the texts, or given.
+    n_components : int
+        Length of the vectors that are learned.
+    n_filters, kernel_size : int
+        Of the convolution.
+    n_epochs : int
+        At most so many over vectors, and half as many over the graph; each ends early when the validation loss rises.
+    validation_fraction : float
+        Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
+    class_weight : "balanced", dict or None
+        As in scikit-learn.
+    random_state : int, RandomState or None
+        The same seed gives the same model on the same machine with the same number of threads.
+    n_jobs : int, optional
+        Threads; all processors when left out.
+    verbose : int
+        Above 0 shows progress bars.
+    callbacks : sequence of callable
+        Each is called with the latest entry of ``history_`` after every epoch; one that returns True ends the stage
+        early. Ctrl-C ends the fit; what has been learned over the graph so far is kept, with a warning.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape [C]
+    vocabulary_ : Vocabulary
+    network_ : TextNetwork
+    graph_ : Graph
+        Tokens, hubs and anchors, in this order; tokens in alphabetical order after padding and unknown.
+    history_ : list of dict
+        Stage, epoch, loss, validation loss and accuracy, seconds.
+    stopped_ : {"finished", "callback", "interrupt"}
+
+    Notes
+    -----
+    Weights are rounded to 8 bits at the end of the fit, so that a model predicts the same before and after it is saved.
+
+    References
+    ----------
+    Mazur, Egiazarian, Morozov, Babenko: Beyond Vector Spaces: Compact Data Representation as Differentiable Weighted
+    Graphs. NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from prodige import GraphTextClassifier
+    >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
+    >>> model = GraphTextClassifier(random_state=0, n_jobs=1).fit(texts, ["good", "good", "bad", "bad"] * 10)
+    >>> model.predict(["a funny film", "what a dull thing"])
+    array(['good', 'bad'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        numbers_per_item: float = 10.0,
+        n_anchors: int = 100,
+        max_vocabulary: int = 32_000,
+        vectors: str | WordVectors = "ppmi",
+        n_components: int = 100,
+        n_filters: int = 32,
+        kernel_size: int = 5,
+        n_epochs: int = 8,
+        validation_fraction: float = 0.1,
+        class_weight: str | Mapping[Any, float] | None = None,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = (),
+    ) -> None:
+        self.numbers_per_item = numbers_per_item
+        self.n_anchors = n_anchors
+        self.max_vocabulary = max_vocabulary
+        self.vectors = vectors
+        self.n_components = n_components
+        self.n_filters = n_filters
+        self.kernel_size = kernel_size
+        self.n_epochs = n_epochs
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
+        check_integer("n_anchors", self.n_anchors, 1, 2**31 - 1)
+        counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
+        weights = np.maximum(counts, 1.0) ** _POWER
+        weights[PADDING] = 0
+        teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
+        if self.stopped_ == "interrupt":
+            raise KeyboardInterrupt  # there is no graph yet to keep
+        embedding = AnchorEmbedding.from_vectors(
+            task_vectors(teacher, weights),
+            max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR)),
+            self.numbers_per_item,
+            sample_weight=weights,
+            padding_idx=PADDING,
+            n_steps=0,
+            random_state=random,
+            n_jobs=self.n_jobs,
+        )
+        embedding.graph.theta_b.requires_grad_(False)
+        network = self._network(embedding)
+        take_over(network, teacher, weights)
+        training = self._training("graph", corpus, classes, -(-self.n_epochs // 2), random)
+        network = training.run(
+            network,
+            [
+                {"params": [embedding.graph.theta_w], "lr": _GRAPH_RATE},
+                {"params": [*network.convolution.parameters(), *network.dense.parameters()], "lr": _RATE},
+            ],
+        )
+        if training.interrupted:
+            self.stopped_ = "interrupt"
+        self._take(*textfile.encode(network, self.vocabulary_))
+
+    def _take(self, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Make what a file holds the model in use."""
+        self._stored = description, arrays
+        self.network_, self.vocabulary_ = textfile.decode(description, arrays, self.n_jobs)
+
+    # -- what is learned ---------------------------------------------------------------------------------------------
+
+    @property
+    def graph_(self) -> Graph:
+        """The graph of tokens, hubs and anchors."""
+        check_is_fitted(self, "network_")
+        embedding = self.network_.embedding
+        assert isinstance(embedding, FrozenAnchorEmbedding)
+        return embedding.graph
+
+    @property
+    def numbers_per_item_(self) -> float:
+        """Numbers in the graph for each token."""
+        return self.graph_.numbers_per_item
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file that :meth:`save` writes: vocabulary, graph and network."""
+        check_is_fitted(self, "network_")
+        return len(self._pack())
+
+    def save(self, path: StrPath) -> None:
+        """Write the model to one file, without the texts it learned from.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that is there is replaced in one step, or stays as it was.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from prodige import GraphTextClassifier
+        >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
+        >>> model = GraphTextClassifier(random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     model.save(f"{directory}/reviews.prodige")
+        ...     loaded = GraphTextClassifier.load(f"{directory}/reviews.prodige")
+        >>> bool((loaded.predict_proba(texts) == model.predict_proba(texts)).all())
+        True
+        """
+        check_is_fitted(self, "network_")
+        modelfile.write(path, self._pack())
+
+    @classmethod
+    def load(cls, path: StrPath) -> Self:
+        """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Raises
+        ------
+        prodige.fileformat.FileFormatError
+            If it is not a sound file, or a model of something else.
+        """
+        description, arrays = modelfile.read(path)
+        if description.get("model") != cls.__name__:
+            raise FileFormatError(f"{path}: it holds no {cls.__name__}; it says {description.get('model')!r}")
+        try:
+            model = cls(**{name: description["parameters"][name] for name in _SAVED})
+            model.classes_ = np.array(description["classes"], dtype=description["class_type"])
+            model._take(description["network"], arrays)
+            if model.classes_.shape != (model.network_.dense.out_features,):
+                raise ValueError(f"{model.classes_.size} classes for {model.network_.dense.out_features} outputs")
+        except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+            raise FileFormatError(f"{path}: its parts do not fit together ({error}); save the model again") from error
+        return model
+
+    def _pack(self) -> bytes:
+        classes = self.classes_.astype(str) if self.classes_.dtype.kind == "O" else self.classes_
+        network, arrays = self._stored
+        description = {
+            "model": type(self).__name__,
+            "parameters": {name: getattr(self, name) for name in _SAVED},
+            "classes": classes.tolist(),
+            "class_type": classes.dtype.str,
+            "network": network,
+        }
+        return modelfile.pack(description, arrays)

@@ -1,0 +1,146 @@
+"""A text network over a graph as a description and arrays of few bits, and back.
+
+Tokens are stored in alphabetical order, which compresses best, and their edges in the same order. Lengths of edges and
+filters are rounded to a byte each; hub numbers are split into their two bytes, the upper of which is nearly always the
+same. What is decoded is what is in use after a fit as well, so nothing changes when a model is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from prodige.anchors import AnchorEmbedding, FrozenAnchorEmbedding
+from prodige.graph import Graph
+from prodige.textnet import TextNetwork
+from prodige.vocabulary import PADDING, SPECIAL, Vocabulary
+
+Arrays = dict[str, NDArray[Any]]
+
+# Steps that the length of an edge is rounded to: edges of tokens, and those between hubs and anchors.
+_TOKEN_STEPS = 127
+_HUB_STEPS = 255
+_FILTER_STEPS = 127
+_MOST_HUBS = 2**16
+
+
+def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any], Arrays]:
+    """Return a network whose embedding is an :class:`AnchorEmbedding`, as JSON data and arrays."""
+    embedding = network.embedding
+    if not isinstance(embedding, (AnchorEmbedding, FrozenAnchorEmbedding)):
+        raise TypeError(f"embedding must be over a graph, got {type(embedding).__name__}")
+    frozen = embedding.freeze() if isinstance(embedding, AnchorEmbedding) else embedding
+    graph, n_items = frozen.graph, len(vocabulary)
+    n_hubs = graph.n_hubs - frozen.embedding_dim
+    order = alphabetical(vocabulary)
+    place = np.empty(n_items, dtype=np.int64)
+    place[order] = np.arange(n_items)
+    edges = graph.edges
+    is_tokens = edges.i < n_items
+    token, hub, weight = place[edges.i[is_tokens]], edges.j[is_tokens] - n_items, edges.weight[is_tokens]
+    by_token = np.lexsort((weight, token))
+    token, hub, weight = token[by_token], hub[by_token], weight[by_token]
+    between = np.zeros((n_hubs, frozen.embedding_dim), dtype=np.float32)
+    between[edges.i[~is_tokens] - n_items, edges.j[~is_tokens] - n_items - n_hubs] = edges.weight[~is_tokens]
+    lengths, length_step = rounded(weight, _TOKEN_STEPS)
+    between_codes, between_step = rounded(between, _HUB_STEPS)
+    filters = network.convolution.weight.detach().numpy()
+    step = np.maximum(np.abs(filters).max(axis=(1, 2)), 1e-30) / _FILTER_STEPS
+    description = {
+        "pattern": vocabulary.pattern,
+        "length_step": length_step,
+        "between_step": between_step,
+        "scale": float(frozen.scale),
+        "unreachable": float(frozen.unreachable),
+    }
+    arrays = {
+        "tokens": np.frombuffer("\n".join(vocabulary.tokens[t] for t in order[len(SPECIAL) :]).encode(), np.uint8),
+        "n_edges": np.bincount(token, minlength=n_items).astype(np.uint8),
+        "hub_low": (hub & 255).astype(np.uint8),
+        "hub_high": (hub >> 8).astype(np.uint8),
+        "length": lengths,
+        "between": between_codes,
+        "center": frozen.center.numpy().astype(np.float32),
+        "filters": np.rint(filters / step[:, None, None]).astype(np.int8),
+        "filter_step": step.astype(np.float32),
+        "filter_bias": network.convolution.bias.detach().numpy(),
+        "dense": network.dense.weight.detach().numpy(),
+        "dense_bias": network.dense.bias.detach().numpy(),
+    }
+    return description, arrays
+
+
+def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> tuple[TextNetwork, Vocabulary]:
+    """Return the network, ready to predict, and its vocabulary.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the arrays do not fit together; what is wrong with a file is the caller's to say.
+    """
+    vocabulary = Vocabulary(arrays["tokens"].tobytes().decode().split("\n"), pattern=description["pattern"])
+    n_items = len(vocabulary)
+    n_edges = arrays["n_edges"].astype(np.int64)
+    n_hubs, n_anchors = arrays["between"].shape
+    if n_edges.shape != (n_items,):
+        raise ValueError(f"there are {n_items} tokens, but edges of {n_edges.size}")
+    token = np.repeat(np.arange(n_items), n_edges)
+    hub = arrays["hub_low"].astype(np.int64) + 256 * arrays["hub_high"].astype(np.int64)
+    if hub.max(initial=0) >= n_hubs:
+        raise ValueError(f"there is no hub {hub.max()} among {n_hubs}")
+    first, second = (index.ravel() for index in np.indices((n_hubs, n_anchors)))
+    graph = Graph.from_edges(
+        np.concatenate([token, n_items + first]),
+        np.concatenate([n_items + hub, n_items + n_hubs + second]),
+        np.concatenate(
+            [
+                arrays["length"] * np.float32(description["length_step"]),
+                arrays["between"].ravel() * np.float32(description["between_step"]),
+            ]
+        ),
+        n_vertices=n_items + n_hubs + n_anchors,
+        n_items=n_items,
+    )
+    embedding = FrozenAnchorEmbedding(
+        graph, n_anchors, arrays["center"], description["scale"], description["unreachable"], padding_idx=PADDING
+    )
+    codes = arrays["filters"]
+    n_filters, _, kernel_size = codes.shape
+    network = TextNetwork(embedding, len(arrays["dense_bias"]), n_filters, kernel_size, n_jobs)
+    with torch.no_grad():
+        filters = codes * arrays["filter_step"][:, None, None]
+        for parameter, values in (
+            (network.convolution.weight, filters),
+            (network.convolution.bias, arrays["filter_bias"]),
+            (network.dense.weight, arrays["dense"]),
+            (network.dense.bias, arrays["dense_bias"]),
+        ):
+            if parameter.shape != values.shape or not np.isfinite(values).all():
+                raise ValueError(f"an array of shape {values.shape} should be finite and have {tuple(parameter.shape)}")
+            parameter.copy_(torch.from_numpy(np.array(values, dtype=np.float32)))
+    return network.eval().requires_grad_(False), vocabulary
+
+
+def alphabetical(vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """Return token ids in alphabetical order, after padding and unknown."""
+    words = range(len(SPECIAL), len(vocabulary))
+    return np.array([*range(len(SPECIAL)), *sorted(words, key=vocabulary.tokens.__getitem__)], dtype=np.int64)
+
+
+def rounded(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint8], float]:
+    """Return values of 0 or more as whole numbers up to ``n_steps``, and the step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.textfile import rounded
+    >>> rounded(np.array([0.0, 1.0, 2.0], np.float32), 4)
+    (array([0, 2, 4], dtype=uint8), 0.5)
+    """
+    step = float(values.max(initial=0.0)) / n_steps
+    if step == 0:
+        return np.zeros(values.shape, np.uint8), 0.0
+    return np.rint(values / step).astype(np.uint8), step

@@ -1,0 +1,218 @@
+"""TextClassifier: what all classifiers of texts here have in common, whatever embeds their words."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+from torch import nn
+from typing_extensions import Self
+
+from prodige._validation import check_integer
+from prodige.engine import count_threads
+from prodige.textnet import Corpus, Examples, TextNetwork, Training
+from prodige.threads import torch_threads
+from prodige.vocabulary import PADDING, Vocabulary, check_texts
+from prodige.words import PPMI, GloVe
+from prodige.wordvectors import WordVectors
+
+# Below so many texts none is set aside: what is left of a few says less than all of them.
+_FEW = 40
+# Rates of learning of vectors and of the layers above them, and the spread of the vectors at the start.
+_RATE = 1e-3
+_SPREAD = 0.5
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """Vocabulary, validation part, classes and predictions; a new kind says how its network is fitted."""
+
+    max_vocabulary: int
+    vectors: str | WordVectors
+    n_components: int
+    n_filters: int
+    kernel_size: int
+    n_epochs: int
+    validation_fraction: float
+    class_weight: str | Mapping[Any, float] | None
+    random_state: int | np.random.RandomState | None
+    n_jobs: int | None
+    verbose: int
+    callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
+
+    vocabulary_: Vocabulary
+    network_: TextNetwork
+
+    def fit(self, texts: Any, y: ArrayLike) -> Self:
+        """Learn from texts and their classes.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Of any length; a text without known words is allowed.
+        y : array-like, shape [N]
+            Labels of any type that can be sorted, at least two different ones.
+        """
+        documents = check_texts(texts)
+        self.classes_, classes = check_labels(y, len(documents))
+        self._check_parameters()
+        random = check_random_state(self.random_state)
+        self.history_: list[dict[str, Any]] = []
+        self.stopped_ = "finished"
+        self.vocabulary_ = Vocabulary.build(documents, self.max_vocabulary)
+        corpus = Corpus(*self.vocabulary_.encode(documents))
+        with torch_threads(count_threads(self.n_jobs)):
+            self._fit(corpus, classes, random)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: the network is the best so far", ConvergenceWarning, stacklevel=2)
+        return self
+
+    @abstractmethod
+    def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
+        """Set ``network_``, as soon as there is one that is of any use."""
+
+    def predict_proba(self, texts: Any) -> NDArray[np.float32]:
+        """Return the probability of each class, in the order of ``classes_``, shape [N, C].
+
+        Parameters
+        ----------
+        texts : sequence of str
+            One without known words gets what the network answers to silence.
+        """
+        check_is_fitted(self, "network_")
+        corpus = Corpus(*self.vocabulary_.encode(texts))
+        with torch_threads(count_threads(self.n_jobs)):
+            return np.asarray(torch.softmax(self.network_.predict(corpus), dim=1).numpy())
+
+    def predict(self, texts: Any) -> NDArray[Any]:
+        """Return the most probable class of each text, shape [N]."""
+        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+    # -- parts of a fit ----------------------------------------------------------------------------------------------
+
+    def _training(
+        self, stage: str, corpus: Corpus, classes: NDArray[np.int64], n_epochs: int, random: np.random.RandomState
+    ) -> Training:
+        """Return a run over the texts, some of them set aside for validation; the same ones in every stage."""
+        train, held_out = split(classes, self.validation_fraction, self._split_seed)
+        weight = compute_class_weight(self.class_weight, classes=np.arange(self.classes_.size), y=classes)
+        return Training(
+            Examples(corpus.take(train), classes[train]),
+            Examples(corpus.take(held_out), classes[held_out]),
+            torch.from_numpy(weight).float(),
+            n_epochs,
+            np.random.default_rng(random.randint(2**31 - 1)),
+            stage,
+            verbose=self.verbose,
+            report=self._report,
+        )
+
+    def _report(self, entry: dict[str, Any]) -> bool:
+        self.history_.append(entry)
+        answers = [callback(entry) for callback in self.callbacks or ()]  # every one is called, whatever others say
+        if any(answers):
+            self.stopped_ = "callback"
+        return any(answers)
+
+    def _word_vectors(self, corpus: Corpus, random: np.random.RandomState, n_components: int) -> NDArray[np.float32]:
+        """Return a vector for each token: learned from the texts, or those given."""
+        if isinstance(self.vectors, WordVectors):
+            return adopt(self.vectors, self.vocabulary_)
+        kind = {"ppmi": PPMI, "glove": GloVe}[self.vectors]
+        model = kind(
+            min(n_components, len(self.vocabulary_)),
+            random_state=random.randint(2**31 - 1),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        try:
+            vectors = model.fit_ids(corpus.tokens, corpus.offsets, self.vocabulary_).vectors_
+        except ValueError:  # no two words stand near each other: there is nothing to learn vectors from
+            vectors = random.normal(size=(len(self.vocabulary_), model.n_components)).astype(np.float32)
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _train_on_vectors(
+        self, vectors: NDArray[np.float32], corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState
+    ) -> TextNetwork:
+        """Return a network over vectors, trained with them."""
+        spread = vectors[PADDING + 1 :].std()
+        start = torch.from_numpy(vectors / (spread if spread > 0 else 1.0) * np.float32(_SPREAD))
+        start[PADDING] = 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(random.randint(2**31 - 1))
+            embedding = nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start)
+            network = self._network(embedding)
+        training = self._training("vectors", corpus, classes, self.n_epochs, random)
+        network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
+        if training.interrupted:
+            self.stopped_ = "interrupt"
+        return network
+
+    def _network(self, embedding: nn.Module) -> TextNetwork:
+        return TextNetwork(embedding, self.classes_.size, self.n_filters, self.kernel_size, self.n_jobs)
+
+    def _check_parameters(self) -> None:
+        for name in ("max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs"):
+            check_integer(name, getattr(self, name), 1, 2**31 - 1)
+        if not isinstance(self.vectors, WordVectors) and self.vectors not in ("ppmi", "glove"):
+            raise ValueError(f"vectors must be 'ppmi', 'glove' or WordVectors, got {self.vectors!r}")
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
+        count_threads(self.n_jobs)
+        # The texts set aside must not change from one stage to the next, or the later one would learn from them.
+        self._split_seed = check_random_state(self.random_state).randint(2**31 - 1)
+
+
+def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the classes, and the number of its class for each text."""
+    labels = column_or_1d(y, warn=True)
+    if labels.size != n_texts:
+        raise ValueError(f"y must have one label per text ({n_texts}), got {labels.size}")
+    missing = [place for place, label in enumerate(labels) if label is None or label != label]
+    if missing:
+        raise ValueError(
+            f"y[{missing[0]}] = {labels[missing[0]]} ({len(missing)} such labels) is no class; drop the text"
+        )
+    check_classification_targets(labels)
+    try:
+        classes, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError("y has labels of different types, which cannot be sorted; make them all strings") from None
+    if classes.size < 2:
+        raise ValueError(f"y has one class only, {classes[0]!r}: there is nothing to tell apart")
+    return classes, numbers.astype(np.int64)
+
+
+def split(classes: NDArray[np.int64], fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return texts to learn from and texts to validate on, with all classes in both where that is possible."""
+    from sklearn.model_selection import train_test_split
+
+    everything = np.arange(classes.size)
+    if classes.size < _FEW:
+        return everything, everything
+    counts = np.bincount(classes)
+    n_held_out = int(np.ceil(fraction * classes.size))
+    stratify = classes if counts.min() >= 2 and min(n_held_out, classes.size - n_held_out) >= counts.size else None
+    train, held_out = train_test_split(everything, test_size=fraction, random_state=seed, stratify=stratify)
+    return np.sort(train), np.sort(held_out)
+
+
+def adopt(words: WordVectors, vocabulary: Vocabulary) -> NDArray[np.float32]:
+    """Return the vectors of a vocabulary's tokens; those without one get that of the unknown."""
+    rows = np.array([words.vocabulary.index(token) for token in vocabulary.tokens[2:]], dtype=np.int64)
+    return np.concatenate([words.vectors[:2], words.vectors[rows]])
