@@ -56,7 +56,7 @@ class GraphTextClassifier(TextClassifier):
     n_filters, kernel_size : int
         Of the convolution.
     n_epochs : int
-        At most so many over vectors, and half as many over the graph; each ends early when the validation loss rises.
+        At most so many over vectors, and as many over the graph; each ends early when the validation loss rises.
     validation_fraction : float
         Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
     class_weight : "balanced", dict or None
@@ -154,7 +154,7 @@ class GraphTextClassifier(TextClassifier):
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)
         take_over(network, teacher, weights)
-        training = self._training("graph", corpus, classes, -(-self.n_epochs // 2), random)
+        training = self._training("graph", corpus, classes, self.n_epochs, random)
         network = training.run(
             network,
             [
