@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige.scaling import classical_scaling
 from prodige.tsne import descend
 
 if TYPE_CHECKING:
@@ -105,8 +106,6 @@ def scale_classically(
     graph: Graph, vertices: NDArray[np.int64], random: np.random.RandomState, n_jobs: int | None
 ) -> NDArray[np.float64]:
     """Place vertices by their distances to a few of them, drawn at random."""
-    from prodige.baselines.classical import classical_scaling
-
     landmarks = np.sort(random.choice(vertices.size, min(N_LANDMARKS, vertices.size), replace=False))
     distances = graph.distances(vertices[landmarks], vertices, n_jobs).astype(np.float64)
     # Lengths may add up to more than float32 holds; and units do not matter.
