@@ -15,7 +15,7 @@ test: $(VENV)/installed core-test
 lint: $(VENV)/installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/clang-format --dry-run --Werror $(wildcard src/prodige/_core/*.[ch]pp tests/_core/*.cpp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard src/prodige/_core/*.[ch]pp tests/_core/*.[ch]pp)
 	$(BIN)/mypy
 
 # The core without Python, plain and under the sanitizers.
