@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige import baselines
-from prodige.compression import DistanceCompressor, find_copies
+from prodige.compression import DistanceCompressor
+from prodige.copies import find_copies
 from prodige.datasets import Dataset
 from prodige.evaluation import mean_squared_error
 from prodige.reproduce.provenance import provenance
