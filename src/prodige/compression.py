@@ -12,6 +12,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +32,7 @@ from prodige.landmarks import Landmarks
 from prodige.localfit import N_STEPS as N_LOCAL_STEPS
 from prodige.localfit import fit_local, looks_local
 from prodige.pace import Callback, Pace
-from prodige.space import Metric, Space
+from prodige.space import Metric, Space, natural_unit
 from prodige.threads import torch_threads
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
@@ -127,8 +128,10 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        is_matrix = self.metric == "precomputed"
+        tags.input_tags.pairwise = is_matrix
+        tags.input_tags.positive_only = is_matrix
+        tags.input_tags.sparse = not is_matrix
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -156,6 +159,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
         random = check_random_state(self.random_state)
+        self._unit = natural_unit(space)
+        space = space if self._unit == 1 else Space(X, self.metric, self._unit)
         # With few items, threads of torch wait for each other longer than they work.
         with torch_threads(min(count_threads(self.n_jobs), max(1, n // 1000))):
             if self.method == "l0":
@@ -164,6 +169,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 self._fit_budget(space, random, start)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        self._leave_unit()
         self._keep_anchors(space, random)
         return self
 
@@ -213,7 +219,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Return the pace of a run that gets a share of the time left."""
         spent = time.perf_counter() - start
         limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
-        return Pace(n_steps, limit, spent, self.callbacks, self.verbose)
+        return Pace(n_steps, limit, spent, self._callbacks(), self.verbose)
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.l0fit import fit_l0
@@ -224,14 +230,41 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             random,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
-            callbacks=self.callbacks,
+            callbacks=self._callbacks(),
             max_time=self.max_time,
         )
         self.graph_ = result.graph
         self.history_ = result.history
         self.lambda_ = result.lambda_
-        self.stopped_ = "interrupt" if result.interrupted else "finished"
+        self.stopped_ = result.stopped
         self.structure_ = "l0"
+
+    def _callbacks(self) -> Sequence[Callback]:
+        """Return the callbacks, made to hear of losses in the data's own squared distances."""
+        square = self._unit**2
+        if square == 1:
+            return self.callbacks
+
+        def rephrased(callback: Callback) -> Callback:
+            return lambda status: callback(replace(status, loss=status.loss * square))
+
+        return [rephrased(callback) for callback in self.callbacks]
+
+    def _leave_unit(self) -> None:
+        """Go back from the unit of the fit to that of the data."""
+        unit = self._unit
+        if unit == 1:
+            return
+        edges, graph = self.graph_.edges, self.graph_
+        self.graph_ = Graph.from_edges(
+            edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
+        )
+        for record in self.history_:
+            record["loss"] *= unit**2
+        if self.method == "l0":
+            self.lambda_ *= unit**2
+            for record in self.history_:
+                record["lambda_"] *= unit**2
 
     def _check_data(self, X: Any, reset: bool) -> Any:
         return validate_data(
@@ -316,7 +349,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         y : ignored
         """
         check_is_fitted(self)
-        space = Space(self._check_data(X, reset=False), self.metric)
+        space = Space(self._check_data(X, reset=False), self.metric, self._unit)
         if space.n_items != self.graph_.n_items:
             raise ValueError(
                 f"X has {space.n_items} items, the graph {self.graph_.n_items}: score compares the items it was fitted "
@@ -324,9 +357,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         total = 0.0
         for rows, distances in space.blocks():
-            residual = self.graph_.distances(rows, n_jobs=self.n_jobs) - distances
+            residual = self._in_units(self.graph_.distances(rows, n_jobs=self.n_jobs)) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
-        return -total / (space.n_items * (space.n_items - 1))
+        return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
 
     # -- new items ---------------------------------------------------------------------------------------------------
 
@@ -421,16 +454,16 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Find docks for rows, each row by itself.
 
         Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
-        [M, taken - 1, arcs], and the squared errors [M, taken - 1].
+        [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
         """
         check_is_fitted(self)
         X = self._check_data(X, reset=False)
         if self.metric == "precomputed":
             if (X < 0).any():
                 raise ValueError(f"distances must be 0 or more, got {X.min()}")
-            wanted = np.ascontiguousarray(X[:, self.anchors_], dtype=np.float32)
+            wanted = self._in_units(X[:, self.anchors_])
         else:
-            wanted = Space(self._anchor_rows, self.metric).to_others(X)
+            wanted = Space(self._anchor_rows, self.metric, self._unit).to_others(X)
         # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
         lanes, n_anchors = _core.LANES, self.anchors_.size
         if n_anchors < 8 * lanes:
@@ -438,10 +471,15 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         else:
             columns = np.arange(n_anchors // lanes * lanes)
         wanted = np.ascontiguousarray(wanted[:, columns])
-        to_docks = self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs)
+        to_docks = self._in_units(self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs))
         nowhere = np.full(columns.size, -1, dtype=np.int32)
         items = np.arange(len(wanted), dtype=np.int32)
-        return _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        docks, weights, errors = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
+
+    def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
+        """Return distances as float32, divided by the unit of the fit."""
+        return np.ascontiguousarray(distances if self._unit == 1 else distances / self._unit, dtype=np.float32)
 
 
 def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige import candidates
 from prodige.coins import CoinEdges
 from prodige.space import Space
 
@@ -125,7 +124,7 @@ def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, 
     tail, head = np.repeat(np.arange(n), pool.size), np.tile(pool, n)
     weight = start.weight.ravel()
     if n_neighbors > 0:
-        near = candidates.knn(space.X, n_neighbors, space.metric, n_jobs=n_jobs)
+        near = space.neighbors(n_neighbors, n_jobs)
         tail, head = np.concatenate([tail, near.i]), np.concatenate([head, near.j])
         weight = np.concatenate([weight, np.maximum(near.weight / start.scale, _SHORTEST)])
     low, high = np.minimum(tail, head), np.maximum(tail, head)
