@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodige import DistanceCompressor, Graph, compression
+from prodige.landmarks import Landmarks
 from prodige.pace import Status
 
 Rows = NDArray[np.float64]
@@ -442,6 +443,36 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_ended_the_fit(method: str) -> None:
     compressor = make(method=method, callbacks=[lambda status: status.step == 2]).fit(BLOBS)
     assert compressor.stopped_ == "callback"
+
+
+@pytest.mark.parametrize("X", [BLOBS, PLANE], ids=["hubs", "neighbors"])
+def test_no_time_at_all(X: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a graph starts from is small enough: nothing is fitted, and neighbours are not even looked for."""
+    for name in ("prodige.fitting.FittedGraph.newton", "prodige.compression.looks_local", "prodige.space.knn"):
+        monkeypatch.setattr(name, None)
+    for method in ("budget", "l0"):
+        compressor = make(method=method, max_time=1e-6).fit(X)
+        check_budget(compressor.graph_, 4, len(X))
+        assert compressor.history_ == []
+        assert np.isfinite(compressor.score(X))
+
+
+def test_time_limits_the_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    original = Landmarks.draw
+
+    def draw(space: Any, n_landmarks: int, random: Any) -> Any:
+        asked.append(n_landmarks)
+        return original(space, n_landmarks, random)
+
+    monkeypatch.setattr(Landmarks, "draw", draw)
+    ticks = itertools.count()
+    monkeypatch.setattr("prodige.compression.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    for max_time in (None, 1.0, 100.0, 1e6):
+        make(max_time=max_time, callbacks=[lambda _: True]).fit(BLOBS)
+    assert asked[0] == asked[3] == 4096
+    assert asked[1] == 256
+    assert 256 < asked[2] < 4096
 
 
 # -- what is learned

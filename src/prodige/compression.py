@@ -41,6 +41,12 @@ _N_ANCHORS = 256
 # Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
 _N_LANDMARKS = 4096
 
+# Where time is limited: the part of it for measuring distances to landmarks, those measured to see how long that takes,
+# and the least number that is worth anything.
+_LANDMARK_TIME = 0.15
+_N_TRIED = 64
+_FEWEST_LANDMARKS = 256
+
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
 
@@ -190,14 +196,15 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if n * (n - 1) + n <= numbers * n:
             self.structure_ = "complete"
             return complete_graph(space), Pace(0)
-        landmarks = Landmarks.draw(space, _N_LANDMARKS, random)
+        landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
         if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
             self.structure_ = "star"
             return star_graph(landmarks), Pace(0)
         seed = int(random.randint(2**31))
         sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
         rival, rival_error, rival_pace = None, math.inf, None
-        if self.n_hubs == "auto" and looks_local(space, random):
+        hurried = self._pace(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
+        if self.n_hubs == "auto" and not hurried and looks_local(space, random):
             rival_pace = self._pace(N_LOCAL_STEPS, start, share=0.5)
             rival = fit_local(space, landmarks, numbers, rival_pace, seed, self.n_jobs)
             rival_error = rival.error(sample)
@@ -214,6 +221,16 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return rival.freeze(), rival_pace
         self.structure_ = "hubs"
         return graph.freeze(), pace
+
+    def _count_landmarks(self, space: Space, start: float) -> int:
+        """Return how many landmarks there is time for."""
+        if self.max_time is None:
+            return _N_LANDMARKS
+        began = time.perf_counter()
+        space.distances(np.arange(min(_N_TRIED, space.n_items)))
+        now = time.perf_counter()
+        possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * _N_TRIED
+        return int(np.clip(possible, _FEWEST_LANDMARKS, _N_LANDMARKS))
 
     def _pace(self, n_steps: int, start: float, share: float = 1.0) -> Pace:
         """Return the pace of a run that gets a share of the time left."""

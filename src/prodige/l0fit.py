@@ -164,7 +164,8 @@ def fit_l0(
     check_integer("n_random", n_random, 1, most_random(n, n_edges))
     pool = np.sort(random.choice(n, n_random, replace=False))
     start = Start.of(space, pool, random)
-    edges = join(space, pool, start, check_integer("n_neighbors", n_neighbors, 0, 2**31), n_jobs)
+    n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
+    edges = join(space, pool, start, 0 if pace.in_a_hurry else n_neighbors, n_jobs)  # finding neighbours takes long
     run = Run(space, edges, pool, start, n_edges, random, count_threads(n_jobs))
     try:
         for progress in pace.run():
