@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist, squareform
 
 from prodige import Graph
-from prodige.layout import GAP, Method, parted, place, side_by_side
+from prodige.layout import GAP, LEAST_APART, Method, parted, place, side_by_side, spread
 from strategies import Edges, graphs, hub_graph
 
 METHODS: tuple[Method, ...] = ("auto", "tsne", "mds")
@@ -120,6 +120,19 @@ def test_parted_moves_only_what_coincides() -> None:
     np.testing.assert_array_equal(moved[:2], places[:2])
     assert pdist(moved).min() > 0.1
     assert np.linalg.norm(moved[2:], axis=1).max() < 1
+
+
+def test_spread_pushes_crowds_apart() -> None:
+    """A crowd within a tenth of what it needs, and a vertex far off, which stays where it is."""
+    rng = np.random.default_rng(0)
+    crowd = rng.normal(scale=0.2, size=(100, 2))
+    moved = spread(np.vstack([crowd, [[50.0, 50.0]]]))
+    np.testing.assert_array_equal(moved[-1], [50, 50])
+    nearest = np.sort(squareform(pdist(moved)), axis=1)[:, 1]
+    assert np.quantile(nearest, 0.1) > 0.5 * LEAST_APART
+    assert np.abs(moved[:-1]).max() < 10
+    outwards = np.linalg.norm(crowd, axis=1)
+    assert np.corrcoef(outwards, np.linalg.norm(moved[:-1], axis=1))[0, 1] > 0.4  # who was outside mostly still is
 
 
 def test_rows_of_drawings_are_about_square() -> None:

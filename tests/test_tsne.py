@@ -20,7 +20,7 @@ def test_affinities_have_the_perplexity() -> None:
 
 def test_affinities_of_ties_and_gaps() -> None:
     distances = np.array([[1.0, 1.0, 1.0, np.inf], [0.0, 0.0, 0.0, 0.0], [np.inf] * 4])
-    np.testing.assert_allclose(affinities(distances, 2), [[1 / 3] * 3 + [0], [0.25] * 4, [0] * 4])
+    np.testing.assert_allclose(affinities(distances, 2), np.array([[1 / 3, 1 / 3, 1 / 3, 0], [0.25] * 4, [0.0] * 4]))
 
 
 def test_joint_affinities_are_symmetric() -> None:
@@ -52,7 +52,7 @@ def test_repulsion_is_the_sum_over_all_pairs(extent: float) -> None:
 def test_attraction_is_the_sum_over_neighbours() -> None:
     rng = np.random.default_rng(0)
     places = rng.normal(size=(30, 2))
-    neighbors = (np.arange(30)[:, None] + [1, 2, 7]) % 30
+    neighbors = (np.arange(30)[:, None] + np.array([1, 2, 7])) % 30
     matrix = joint_affinities(neighbors, rng.random((30, 3)), 2)
     difference, kernel = pairs(places)
     exact = ((matrix.toarray() * kernel)[..., None] * difference).sum(axis=1)

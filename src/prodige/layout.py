@@ -28,6 +28,7 @@ LEAST_FOR_TSNE = 30
 MOST_FOR_TSNE = 50_000  # vertices; more take minutes
 
 GAP = 2.0  # between parts; neighbours are about 1 apart
+LEAST_APART = 0.6  # what t-SNE brings nearer than this is pushed apart again
 
 
 def place(
@@ -74,7 +75,7 @@ def place(
     members = np.argsort(components, kind="stable")
     parts = np.split(members, np.cumsum(np.bincount(components))[:-1])
     with threadpool_limits(1):  # sums in another order have other last digits, which a descent makes large
-        drawings = [scaled(place_part(graph, part, method, random, n_jobs)) for part in parts]
+        drawings = [place_part(graph, part, method, random, n_jobs) for part in parts]
     positions = np.empty((graph.n_vertices, 2), np.float32)
     positions[members] = side_by_side(drawings)
     return positions
@@ -83,7 +84,7 @@ def place(
 def place_part(
     graph: Graph, vertices: NDArray[np.int64], method: Method, random: np.random.RandomState, n_jobs: int | None
 ) -> NDArray[np.float64]:
-    """Lay out vertices that paths join, in units of any size."""
+    """Lay out vertices that paths join, from 0 on, with about the same room for each."""
     n = vertices.size
     if n == 1:
         return np.zeros((1, 2))
@@ -92,14 +93,14 @@ def place_part(
     if method == "auto":
         method = "tsne" if n_items >= LEAST_FOR_TSNE and n <= MOST_FOR_TSNE else "mds"
     if method == "mds" or n_items < 4:
-        return start
+        return parted(scaled(start))
     k = min(N_NEIGHBORS, n_items - 1)
     distances, items = graph.kneighbors(vertices, k, n_jobs)
     rank = np.full(graph.n_vertices + 1, -1)  # the last one stands for "no neighbour", which is -1
     rank[vertices] = np.arange(n)
     # Forces do not part what is on one place.
     start += random.normal(scale=0.01 * float(start.std()) or 1.0, size=start.shape)
-    return descend(start, rank[items], distances.astype(np.float64), min(PERPLEXITY, k))
+    return spread(parted(scaled(descend(start, rank[items], distances.astype(np.float64), min(PERPLEXITY, k)))))
 
 
 def scale_classically(
@@ -115,12 +116,10 @@ def scale_classically(
 
 
 def scaled(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bring a part to a size that leaves each vertex the same room, from 0 on; move apart what is on one place."""
+    """Bring a part to a size that leaves each vertex a square of side 1, from 0 on."""
     places = places - places.min(axis=0)
-    extent = float(places.max())
-    if extent > 0:
-        places *= np.sqrt(len(places)) / extent
-    return parted(places)
+    places *= np.sqrt(len(places)) / (float(places.max()) or 1.0)
+    return places
 
 
 def parted(places: NDArray[np.float64], nearest: float = 0.01, step: float = 0.2) -> NDArray[np.float64]:
@@ -132,7 +131,24 @@ def parted(places: NDArray[np.float64], nearest: float = 0.01, step: float = 0.2
     rank = np.empty(len(places))
     rank[order] = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     angle = rank * (np.pi * (3 - np.sqrt(5)))
-    return places + step * np.sqrt(rank)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    around: NDArray[np.float64] = np.sqrt(rank)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return places + step * around
+
+
+def spread(places: NDArray[np.float64], least: float = LEAST_APART, n_rounds: int = 30) -> NDArray[np.float64]:
+    """Push apart vertices that are nearer than ``least``, so that crowds can be seen for what they are."""
+    from scipy.spatial import cKDTree
+
+    # Little by little, as a crowd within reach of each other means all its pairs; then some more to settle.
+    for radius in (*np.linspace(0, least, n_rounds + 1)[1:], *(least,) * n_rounds):
+        pairs = cKDTree(places).query_pairs(radius, output_type="ndarray")
+        between = places[pairs[:, 0]] - places[pairs[:, 1]]
+        apart = np.maximum(np.linalg.norm(between, axis=1), 1e-9)
+        push = between * ((radius - apart) / 2 / apart)[:, None]
+        for axis in range(2):
+            there = np.bincount(pairs[:, 0], push[:, axis], len(places))
+            places[:, axis] += there - np.bincount(pairs[:, 1], push[:, axis], len(places))
+    return places
 
 
 def side_by_side(drawings: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -149,5 +165,6 @@ def side_by_side(drawings: list[NDArray[np.float64]]) -> NDArray[np.float64]:
         moved[which] = drawings[which] - low + corner - [0.0, box[1]]
         corner = corner + np.array([box[0] + GAP, 0.0])
         height = max(height, float(box[1]))
-    places = np.concatenate(moved)
-    return places - (places.min(axis=0) + places.max(axis=0)) / 2
+    places: NDArray[np.float64] = np.concatenate(moved)
+    places -= (places.min(axis=0) + places.max(axis=0)) / 2
+    return places

@@ -60,19 +60,19 @@ def descend(
     """
     attraction = joint_affinities(neighbors, distances, perplexity)
     rows = np.repeat(np.arange(len(start)), np.diff(attraction.indptr))
-    places = start - start.mean(axis=0)
+    places: NDArray[np.float64] = start - start.mean(axis=0)
     places *= SPREAD / max(float(places.std()), np.finfo(np.float64).tiny)
-    # A step goes half of the way to the middle of the neighbours while attraction is exaggerated, so that nothing flies
-    # off. For vertices with few neighbours this is the rate of Belkina et al. (2019), N / 12, up to that half.
-    total = np.asarray(attraction.sum(axis=1))
-    rate = (0.5 / EXAGGERATION / np.maximum(total, 1 / len(start)))[:, None]
+    # A step goes half of the way to the middle of the neighbours, so that nothing flies off. While attraction is
+    # exaggerated, and for vertices with as many neighbours as others, this is about the rate N / 12 of Belkina et al.
+    # (2019); later it is larger, and fewer steps are needed.
+    rate = (0.5 / np.maximum(np.asarray(attraction.sum(axis=1)), 1 / len(start)))[:, None]
     speed, gain, grid = np.zeros_like(places), np.ones_like(places), Grid()
     for iteration in range(n_iterations):
         exaggerated = iteration < N_EXAGGERATED
-        pull = attracting(places, attraction, rows) * (EXAGGERATION if exaggerated else 1.0)
-        gradient = pull - grid.repulsion(places)
+        strength, momentum = (EXAGGERATION, 0.5) if exaggerated else (1.0, 0.8)
+        gradient = strength * attracting(places, attraction, rows) - grid.repulsion(places)
         gain = np.maximum(np.where((speed > 0) == (gradient > 0), 0.8 * gain, gain + 0.2), 0.01)
-        speed = (0.5 if exaggerated else 0.8) * speed - rate * gain * gradient
+        speed = momentum * speed - rate / strength * gain * gradient
         places = places + speed
         places -= places.mean(axis=0)
     return places
@@ -124,7 +124,8 @@ def gaussian(squares: NDArray[np.float64], log_precision: NDArray[np.float64]) -
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         weights = np.exp(-np.exp(log_precision) * squares)
     weights = np.where(np.isfinite(squares), weights, 0.0)
-    return weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    shares: NDArray[np.float64] = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    return shares
 
 
 def attracting(
@@ -134,7 +135,8 @@ def attracting(
     columns = attraction.indices
     squares = sum((axis[rows] - axis[columns]) ** 2 for axis in np.ascontiguousarray(places.T))
     pulls = scipy.sparse.csr_array((attraction.data / (1 + squares), columns, attraction.indptr), attraction.shape)
-    return np.asarray(pulls.sum(axis=1))[:, None] * places - pulls @ places
+    forces: NDArray[np.float64] = np.asarray(pulls.sum(axis=1))[:, None] * places - pulls @ places
+    return forces
 
 
 class Grid:
