@@ -209,7 +209,8 @@ def test_from_a_saved_graph(tmp_path: Path) -> None:
     torch.testing.assert_close(loaded(ids), AnchorEmbedding.from_graph(graph, 5)(ids))
     loaded(ids).square().sum().backward()
     gradient = loaded.graph.theta_w.grad
-    assert gradient is not None and gradient.any()
+    assert gradient is not None
+    assert gradient.any()
 
 
 def test_graphs_without_hubs_need_a_number_of_anchors() -> None:
