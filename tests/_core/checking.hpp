@@ -130,7 +130,8 @@ class Runner {
 #define RUN(test) runner.run(#test, test)
 #define RUN_BOTH(test) runner.run_both(#test, test<float>, test<double>)
 
-// Tests of counting and of word vectors, in a file of their own.
+// Tests in files of their own: of counting and word vectors; of anchors and pooling.
 void run_word_tests(Runner& runner);
+void run_text_tests(Runner& runner);
 
 }  // namespace prodige
