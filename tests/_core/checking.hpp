@@ -183,6 +183,9 @@ class Runner {
 // -- the other files
 
 void run_flows_tests(Runner& runner);
+void run_text_tests(Runner& runner);
 void run_word_tests(Runner& runner);
+void run_word_tests(Runner& runner);
+void run_text_tests(Runner& runner);
 
 }  // namespace prodige

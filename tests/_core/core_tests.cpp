@@ -2510,6 +2510,7 @@ int run_all() {
     RUN_BOTH(test_cancelled_gradients);
     RUN(test_cancelled_stress);
     run_word_tests(runner);
+    run_text_tests(runner);
     return runner.finish();
 }
 
