@@ -185,7 +185,5 @@ class Runner {
 void run_flows_tests(Runner& runner);
 void run_text_tests(Runner& runner);
 void run_word_tests(Runner& runner);
-void run_word_tests(Runner& runner);
-void run_text_tests(Runner& runner);
 
 }  // namespace prodige
