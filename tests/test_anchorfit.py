@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
@@ -49,6 +49,7 @@ def test_heavy_items_get_more_edges() -> None:
     assert degrees[:20].min() > degrees[20:].max()
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=30).filter(any),
     spare=st.integers(0, 200),
@@ -73,6 +74,7 @@ def test_nearest_hubs_by_blocks() -> None:
     np.testing.assert_allclose(length, cdist(X, hubs)[items, near], rtol=1e-4)
 
 
+@settings(max_examples=50, deadline=None)
 @given(n_items=st.integers(1, 3000), n_anchors=st.integers(1, 100), numbers=st.floats(0, 30))
 def test_what_a_refusal_asks_for_is_enough(n_items: int, n_anchors: int, numbers: float) -> None:
     try:

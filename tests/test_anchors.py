@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse.csgraph
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from torch import nn
 
 from prodige import AnchorEmbedding, Graph, GraphEmbedding, _core
@@ -47,6 +47,7 @@ def hubs(**options: Any) -> AnchorEmbedding:
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=50, deadline=None)
 @given(edges=graphs(weights=("real", "ties")))
 def test_distances_are_those_of_dijkstra(edges: Edges) -> None:
     """With hubs and without; anchors may be items."""
@@ -137,10 +138,10 @@ def test_random_edges_in_training() -> None:
     graph = GraphEmbedding([0], [1], [1.0], 0.5, n_items=1, unreachable=9.0, generator=torch.Generator().manual_seed(0))
     layer = AnchorEmbedding(graph, normalize=False)
     with torch.no_grad():
-        drawn = [float(layer(torch.tensor([0]))) for _ in range(400)]
+        drawn = [layer(torch.tensor([0])).item() for _ in range(200)]
     assert set(drawn) == {1.0, 9.0}
     assert np.mean(np.array(drawn) == 1.0) == pytest.approx(0.5, abs=0.1)
-    assert float(layer.eval()(torch.tensor([0]))) == 1.0
+    assert layer.eval()(torch.tensor([0])).item() == 1.0
 
 
 def test_normalized_rows_have_mean_0_and_spread_1() -> None:

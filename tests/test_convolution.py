@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.nn import functional
@@ -38,6 +38,7 @@ def by_torch(
     return torch.stack(rows)
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 9), min_size=1, max_size=6),
     width=st.sampled_from([1, 2, 3, 5]),

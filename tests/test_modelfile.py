@@ -22,7 +22,7 @@ MODEL = {"codes": np.arange(300, dtype=np.uint8) % 7, "filters": np.linspace(0, 
 DATA = pack({"model": "test", "steps": [0.5, 1]}, MODEL)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(
     values=arrays_of.arrays(
         st.sampled_from([np.uint8, np.int8, np.int64, np.float32, np.bool_]),
@@ -48,6 +48,7 @@ def test_what_json_or_numpy_would_hide_is_refused() -> None:
         pack({}, {"objects": np.array([{}], dtype=object)})
 
 
+@settings(max_examples=50, deadline=None)
 @given(place=st.integers(0, len(DATA) - 1), change=st.integers(1, 255))
 def test_a_damaged_byte_is_found_or_harmless(place: int, change: int) -> None:
     damaged = bytearray(DATA)
@@ -62,12 +63,14 @@ def test_a_damaged_byte_is_found_or_harmless(place: int, change: int) -> None:
         np.testing.assert_array_equal(arrays[name], MODEL[name])
 
 
+@settings(max_examples=50, deadline=None)
 @given(length=st.integers(0, len(DATA) - 1))
 def test_a_cut_file_is_refused(length: int) -> None:
     with pytest.raises(FileFormatError, match="damaged or no model"):
         unpack(DATA[:length])
 
 
+@settings(max_examples=50, deadline=None)
 @given(data=st.binary(max_size=200))
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(FileFormatError, match="damaged or no model"):

@@ -35,7 +35,16 @@ def test_import_is_light() -> None:
 
 def test_public_names() -> None:
     assert run("import prodige; print(*sorted(prodige.__all__))").strip() == " ".join(
-        ["DistanceCompressor", "Graph", "GraphEmbedding", "GraphRecommender", "Sample", "__version__"]
+        [
+            "AnchorEmbedding",
+            "DistanceCompressor",
+            "Graph",
+            "GraphEmbedding",
+            "GraphRecommender",
+            "GraphTextClassifier",
+            "Sample",
+            "__version__",
+        ]
     )
 
 

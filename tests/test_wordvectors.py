@@ -33,7 +33,7 @@ def write(folder: Path, text: str | bytes) -> Path:
         TEXT.replace("\n", " \n"),
         TEXT.replace("\n", "\r\n"),
         gzip.compress(TEXT.encode(), mtime=0),
-        gzip.compress(("4 3\n" + TEXT).encode()),
+        gzip.compress(("4 3\n" + TEXT).encode(), mtime=0),
     ],
     ids=["plain", "header", "no end", "spaces", "crlf", "gzip", "gzip with header"],
 )

@@ -8,10 +8,12 @@ more hubs than anchors an item needs two or three edges, one of them already tel
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from prodige._validation import check_integer
@@ -131,7 +133,10 @@ def cluster(
 
     kind = KMeans if len(X) <= _MANY else MiniBatchKMeans
     seed = random.randint(2**31 - 1)
-    with threadpool_limits(count_threads(n_jobs)):
+    with threadpool_limits(count_threads(n_jobs)), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # of fewer distinct items than clusters: then some are alike
         means = kind(n_clusters, n_init=1, max_iter=30, random_state=seed).fit(X, sample_weight=weights)
     shares = np.bincount(means.labels_, weights=weights, minlength=n_clusters)
     return means.cluster_centers_.astype(np.float32), np.maximum(shares, 1e-9 * shares.max())

@@ -25,10 +25,30 @@ _TOKEN_STEPS = 127
 _HUB_STEPS = 255
 _FILTER_STEPS = 127
 _MOST_HUBS = 2**16
+_MOST_EDGES = 255
+
+# Type and number of dimensions of every array in a file.
+_KINDS = {
+    "tokens": ("u1", 1),
+    "n_edges": ("u1", 1),
+    "hub_low": ("u1", 1),
+    "hub_high": ("u1", 1),
+    "length": ("u1", 1),
+    "between": ("u1", 2),
+    "center": ("f4", 1),
+    "filters": ("i1", 3),
+    "filter_step": ("f4", 1),
+    "filter_bias": ("f4", 1),
+    "dense": ("f4", 2),
+    "dense_bias": ("f4", 1),
+}
 
 
 def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any], Arrays]:
-    """Return a network whose embedding is an :class:`AnchorEmbedding`, as JSON data and arrays."""
+    """Return a network whose embedding is an :class:`AnchorEmbedding`, as JSON data and arrays.
+
+    Its graph must be as :func:`prodige.anchorfit.hang_on_hubs` makes it: tokens on hubs, every hub on every anchor.
+    """
     embedding = network.embedding
     if not isinstance(embedding, (AnchorEmbedding, FrozenAnchorEmbedding)):
         raise TypeError(f"embedding must be over a graph, got {type(embedding).__name__}")
@@ -40,6 +60,7 @@ def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any]
     place[order] = np.arange(n_items)
     edges = graph.edges
     is_tokens = edges.i < n_items
+    check_layout(graph, n_items, n_hubs, frozen.embedding_dim)
     token, hub, weight = place[edges.i[is_tokens]], edges.j[is_tokens] - n_items, edges.weight[is_tokens]
     by_token = np.lexsort((weight, token))
     token, hub, weight = token[by_token], hub[by_token], weight[by_token]
@@ -81,6 +102,7 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     ValueError, KeyError, TypeError
         If the arrays do not fit together; what is wrong with a file is the caller's to say.
     """
+    check_arrays(arrays)
     vocabulary = Vocabulary(arrays["tokens"].tobytes().decode().split("\n"), pattern=description["pattern"])
     n_items = len(vocabulary)
     n_edges = arrays["n_edges"].astype(np.int64)
@@ -91,6 +113,11 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     hub = arrays["hub_low"].astype(np.int64) + 256 * arrays["hub_high"].astype(np.int64)
     if hub.max(initial=0) >= n_hubs:
         raise ValueError(f"there is no hub {hub.max()} among {n_hubs}")
+    for name in ("length_step", "between_step", "scale", "unreachable"):
+        if not 0 <= float(description[name]) < np.inf or (name == "scale" and not description[name]):
+            raise ValueError(f"{name} = {description[name]} is no length")
+    if arrays["center"].shape != (n_anchors,) or not np.isfinite(arrays["center"]).all():
+        raise ValueError(f"the centre should have {n_anchors} finite entries")
     first, second = (index.ravel() for index in np.indices((n_hubs, n_anchors)))
     graph = Graph.from_edges(
         np.concatenate([token, n_items + first]),
@@ -109,7 +136,10 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     )
     codes = arrays["filters"]
     n_filters, _, kernel_size = codes.shape
-    network = TextNetwork(embedding, len(arrays["dense_bias"]), n_filters, kernel_size, n_jobs)
+    if not codes.size:
+        raise ValueError(f"there are no filters in an array of shape {codes.shape}")
+    with torch.random.fork_rng(devices=[]):  # the weights it starts with are not those it gets
+        network = TextNetwork(embedding, len(arrays["dense_bias"]), n_filters, kernel_size, n_jobs)
     with torch.no_grad():
         filters = codes * arrays["filter_step"][:, None, None]
         for parameter, values in (
@@ -122,6 +152,37 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
                 raise ValueError(f"an array of shape {values.shape} should be finite and have {tuple(parameter.shape)}")
             parameter.copy_(torch.from_numpy(np.array(values, dtype=np.float32)))
     return network.eval().requires_grad_(False), vocabulary
+
+
+def check_layout(graph: Graph, n_items: int, n_hubs: int, n_anchors: int) -> None:
+    """Refuse a graph that the arrays of a file cannot hold."""
+    i, j, _ = graph.edges
+    of_token = (i < n_items) & (j >= n_items) & (j < n_items + n_hubs)
+    between = (i >= n_items) & (i < n_items + n_hubs) & (j >= n_items + n_hubs)
+    if graph.n_items != n_items or not (of_token | between).all() or between.sum() != n_hubs * n_anchors:
+        raise ValueError(
+            f"the graph must have {n_items} tokens on hubs, and every hub on every anchor, to be saved with a network; "
+            "make it with AnchorEmbedding.from_vectors"
+        )
+    if n_hubs > _MOST_HUBS or np.bincount(i[of_token], minlength=1).max() > _MOST_EDGES:
+        raise ValueError(f"the graph has more than {_MOST_HUBS} hubs, or a token with more than {_MOST_EDGES} edges")
+
+
+def check_arrays(arrays: Arrays) -> None:
+    """Refuse arrays of another type than those that are written, before anything is made of them."""
+    for name, (kind, n_dimensions) in _KINDS.items():
+        array = arrays[name]
+        if array.dtype != np.dtype(kind) or array.ndim != n_dimensions:
+            raise ValueError(
+                f"{name} should have {n_dimensions} dimensions of {kind}, not {array.ndim} of {array.dtype}"
+            )
+    if (
+        not arrays["length"].size
+        == arrays["hub_low"].size
+        == arrays["hub_high"].size
+        == arrays["n_edges"].sum(dtype=np.int64)
+    ):
+        raise ValueError("the edges have different numbers of hubs and lengths")
 
 
 def alphabetical(vocabulary: Vocabulary) -> NDArray[np.int64]:

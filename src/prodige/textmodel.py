@@ -63,14 +63,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             Labels of any type that can be sorted, at least two different ones.
         """
         documents = check_texts(texts)
-        self.classes_, classes = check_labels(y, len(documents))
+        labels, classes = check_labels(y, len(documents))
         self._check_parameters()
+        weight = compute_class_weight(self.class_weight, classes=labels, y=labels[classes])
+        # A fit that fails must not leave the network of an earlier one with the words and classes of this one.
+        vars(self).pop("network_", None)
+        self.classes_, self._class_weights = labels, torch.from_numpy(weight).float()
         random = check_random_state(self.random_state)
         self.history_: list[dict[str, Any]] = []
         self.stopped_ = "finished"
         self.vocabulary_ = Vocabulary.build(documents, self.max_vocabulary)
         corpus = Corpus(*self.vocabulary_.encode(documents))
-        with torch_threads(count_threads(self.n_jobs)):
+        # New layers draw their weights from torch's own generator, which is left as it was.
+        with torch_threads(count_threads(self.n_jobs)), torch.random.fork_rng(devices=[]):
             self._fit(corpus, classes, random)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: the network is the best so far", ConvergenceWarning, stacklevel=2)
@@ -95,7 +100,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict(self, texts: Any) -> NDArray[Any]:
         """Return the most probable class of each text, shape [N]."""
-        return np.asarray(self.classes_[self.predict_proba(texts).argmax(axis=1)])
+        best = self.predict_proba(texts).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,11 +116,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Training:
         """Return a run over the texts, some of them set aside for validation; the same ones in every stage."""
         train, held_out = split(classes, self.validation_fraction, self._split_seed)
-        weight = compute_class_weight(self.class_weight, classes=np.arange(self.classes_.size), y=classes)
         return Training(
             Examples(corpus.take(train), classes[train]),
             Examples(corpus.take(held_out), classes[held_out]),
-            torch.from_numpy(weight).float(),
+            self._class_weights,
             n_epochs,
             np.random.default_rng(random.randint(2**31 - 1)),
             stage,
@@ -153,10 +158,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         spread = vectors[PADDING + 1 :].std()
         start = torch.from_numpy(vectors / (spread if spread > 0 else 1.0) * np.float32(_SPREAD))
         start[PADDING] = 0
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(random.randint(2**31 - 1))
-            embedding = nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start)
-            network = self._network(embedding)
+        torch.manual_seed(random.randint(2**31 - 1))
+        network = self._network(nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start))
         training = self._training("vectors", corpus, classes, self.n_epochs, random)
         network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
         if training.interrupted:
@@ -188,11 +191,13 @@ def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.i
         raise ValueError(
             f"y[{missing[0]}] = {labels[missing[0]]} ({len(missing)} such labels) is no class; drop the text"
         )
+    if labels.dtype.kind == "O":  # as columns of pandas often are, whatever is in them
+        kinds = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in labels})
+        if len(kinds) > 1:
+            raise TypeError(f"y has labels of different types ({', '.join(kinds)}); make them all strings")
+        labels = np.array(labels.tolist())
     check_classification_targets(labels)
-    try:
-        classes, numbers = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise TypeError("y has labels of different types, which cannot be sorted; make them all strings") from None
+    classes, numbers = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[0]!r}: there is nothing to tell apart")
     return classes, numbers.astype(np.int64)

@@ -221,17 +221,16 @@ class Training:
                         for _ in range(n_passes)
                         for rows in batches(self.random.permutation(n_texts))
                     ]
+                    entry: dict[str, Any] = {"stage": self.stage, "epoch": epoch, "loss": float(np.mean(losses))}
+                    entry |= self.judge(average.network) | {"seconds": time.perf_counter() - start}
+                    bar.set_postfix(loss=f"{entry['loss']:.4g}", accuracy=f"{entry['validation_accuracy']:.4f}")
+                    waited += 1
+                    if entry["validation_loss"] < least:
+                        least, waited, best = entry["validation_loss"], 0, copy.deepcopy(average.network)
+                    if (self.report is not None and self.report(entry)) or waited >= self.patience:
+                        break
                 except KeyboardInterrupt:
                     self.interrupted = True
-                    break
-                entry: dict[str, Any] = {"stage": self.stage, "epoch": epoch, "loss": float(np.mean(losses))}
-                entry |= self.judge(average.network) | {"seconds": time.perf_counter() - start}
-                bar.set_postfix(loss=f"{entry['loss']:.4g}", accuracy=f"{entry['validation_accuracy']:.4f}")
-                if entry["validation_loss"] < least:
-                    least, waited, best = entry["validation_loss"], 0, copy.deepcopy(average.network)
-                else:
-                    waited += 1
-                if (self.report is not None and self.report(entry)) or waited >= self.patience:
                     break
         return average.network if best is None else best
 

@@ -16,7 +16,7 @@ def test_version_and_help() -> None:
     assert runner.invoke(app, ["--version"]).output == f"prodige {__version__}\n"
     result = runner.invoke(app, ["--help"])
     assert result.exit_code == 0
-    for command in ("compress", "encode-faces", "info", "distance", "neighbors", "recommend", "reproduce"):
+    for command in ("compress", "encode-faces", "info", "distance", "neighbors", "recommend", "classify", "reproduce"):
         assert command in result.output
     assert runner.invoke(app, ["nonsense"]).exit_code == 2
 

@@ -101,6 +101,8 @@ class VectorTextClassifier(TextClassifier):
             take_over(network, teacher, weights)
             training = self._training("short vectors", corpus, classes, self.n_epochs, random)
             network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
+            if training.interrupted:
+                self.stopped_ = "interrupt"
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)
         if self.bits == 8:

@@ -1,0 +1,71 @@
+"""VectorTextClassifier: trained directly or distilled, in 32 bits or 8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from prodige import textnet
+from prodige.baselines import VectorTextClassifier
+from prodige.textnet import Training
+
+TEXTS = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 11
+LABELS = ["good", "good", "bad", "bad"] * 11
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+
+
+def make(**options: Any) -> VectorTextClassifier:
+    return VectorTextClassifier(**{"n_components": 3, "n_filters": 4, "random_state": 0, "n_jobs": 1, **options})
+
+
+@pytest.mark.parametrize("distill", [None, 6])
+def test_learns(distill: int | None) -> None:
+    model = make(distill=distill, n_epochs=40, n_filters=12).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) > 0.7
+    assert model.network_.embedding.weight.shape == (len(model.vocabulary_), 3)
+    stages = {entry["stage"] for entry in model.history_}
+    assert stages == ({"vectors"} if distill is None else {"vectors", "short vectors"})
+
+
+def test_coordinates_in_eight_bits() -> None:
+    whole, rounded = (make(bits=bits, n_epochs=2).fit(TEXTS, LABELS) for bits in (32, 8))
+    vectors, codes = (model.network_.embedding.weight.numpy() for model in (whole, rounded))
+    step = np.abs(vectors).max(axis=0) / 127
+    assert (np.abs(codes - vectors) <= step / 2 * (1 + 1e-3)).all()
+    assert all(np.unique(codes[:, column]).size <= 255 for column in range(3))
+    # Of so few words, names and heads of arrays are most of a file.
+    long = [make(bits=bits, n_epochs=1, n_components=9, n_filters=60).fit(TEXTS, LABELS) for bits in (32, 8)]
+    assert long[1].size_bytes < 0.6 * long[0].size_bytes
+
+
+def test_an_interrupt_is_told_in_both_stages() -> None:
+    for stage in ("vectors", "short vectors"):
+
+        def callback(entry: dict[str, Any], stage: str = stage) -> None:
+            if entry["stage"] == stage:
+                raise KeyboardInterrupt
+
+        model = make(distill=5, n_epochs=2, callbacks=[callback])
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model.fit(TEXTS, LABELS)
+        assert model.stopped_ == "interrupt"
+        assert np.isfinite(model.predict_proba(TEXTS)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"bits": 16}, "bits must be 8 or 32, got 16"), ({"distill": 0}, "distill must be between 1")],
+)
+def test_bad_parameters(parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
+    with pytest.raises(ValueError, match=message):
+        make(**parameters).fit(TEXTS, LABELS)
+    with pytest.raises(NotFittedError):
+        make().size_bytes  # noqa: B018 - the property raises

@@ -1,0 +1,117 @@
+"""The table of texts on a handful of reviews."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from prodige import datasets, textnet
+from prodige.cli import app
+from prodige.datasets import LabelledTexts
+from prodige.reproduce import table3
+
+runner = CliRunner()
+
+REVIEWS = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"]
+CLASSES = np.array([1, 1, 0, 0])
+DATA = LabelledTexts("imdb", REVIEWS * 10, np.tile(CLASSES, 10), REVIEWS, CLASSES, Path("imdb"))
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits of a fraction of a second."""
+    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+    parts = table3.make
+
+    def short(*arguments: Any) -> Any:
+        model = parts(*arguments)
+        names = model.get_params()
+        return model.set_params(**{name: 2 for name in ("n_epochs", "n_filters") if name in names})
+
+    monkeypatch.setattr(table3, "make", short)
+
+
+def invoke(*arguments: str) -> Any:
+    return runner.invoke(app, ["reproduce", "table3", "--jobs", "1", *arguments])
+
+
+def test_figures() -> None:
+    said: list[str] = []
+    result = table3.run(DATA, n_seeds=2, n_jobs=1, report=said.append)
+    rows = {row["method"]: row for row in result["rows"]}
+    assert tuple(rows) == table3.METHODS
+    assert {name for name, row in rows.items() if len(row["accuracy"]) == 1} == {"tfidf"}
+    assert all(0 <= value <= 1 for row in rows.values() for value in row["accuracy"])
+    assert rows["tfidf"]["accuracy"] == [1.0]
+    assert rows["tfidf"]["file_bytes"] is None
+    assert (rows["graph"]["paper_accuracy"], rows["graph"]["paper_megabytes"]) == (0.8443, 2.16)
+    assert rows["vectors-100"]["paper_accuracy"] is None
+    n_tokens = 2 + len({word for text in REVIEWS for word in text.split()})
+    assert rows["glove-18"]["float32_bytes"] == 4 * n_tokens * min(18, n_tokens)
+    assert rows["distilled-8-8bit"]["float32_bytes"] == 4 * n_tokens * 8
+    assert rows["graph"]["float32_bytes"] <= 4 * (
+        10 * n_tokens + 25 + 1
+    )  # anchors have a centre, and all of them a scale
+    assert rows["distilled-18-8bit"]["file_bytes"] < rows["distilled-18"]["file_bytes"]
+    assert said[0] == "imdb: linear, tf-idf of words and pairs, seed 0"
+    assert said[-1] == "imdb: graph, 100 anchors, seed 1"
+    assert json.loads(json.dumps(result)) == result
+
+
+def test_as_a_table() -> None:
+    result = table3.run(DATA, ["graph", "tfidf"], n_seeds=1, n_jobs=1)
+    rows = table3.cells(result)
+    assert [row[0] for row in rows] == [
+        "linear, tf-idf of words and pairs",
+        "graph, 100 anchors",
+    ]  # always in this order
+    assert all(len(row) == len(table3.HEADERS) for row in rows)
+    assert rows[1][2] == "0.8443"
+    assert rows[1][4] == "2.16"
+    page = table3.markdown(result)
+    assert page.startswith("# imdb: 40 texts to learn from, 4 to test\n")
+    assert "One seed" in page
+    assert "| graph, 100 anchors |" in page
+    assert "prodige reproduce table3 --seeds 1 --methods tfidf,graph" in page
+
+
+def test_unknown_methods() -> None:
+    with pytest.raises(ValueError, match="got 'umap'"):
+        table3.run(DATA, ["graph", "umap"])
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("vectors-100", {"n_components": 100, "bits": 32, "distill": None, "vectors": "ppmi"}),
+        ("glove-18", {"n_components": 18, "bits": 32, "distill": None, "vectors": "glove"}),
+        ("distilled-18", {"n_components": 18, "bits": 32, "distill": 100, "vectors": "ppmi"}),
+        ("distilled-8-8bit", {"n_components": 8, "bits": 8, "distill": 100, "vectors": "ppmi"}),
+        ("graph", {"random_state": 3, "n_jobs": 1}),
+    ],
+)
+def test_what_is_fitted(method: str, expected: dict[str, Any]) -> None:
+    parameters = table3.make(method, 3, 1).get_params()
+    assert {name: parameters[name] for name in expected} == expected
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(datasets, "load_texts", lambda *arguments: asked.append(arguments) or DATA)
+    folder = tmp_path / "results"
+    arguments = ["--methods", "tfidf", "--seeds", "1", "--data-dir", "here", "-o", str(folder)]
+    answer = invoke(*arguments, "--json")
+    assert answer.exit_code == 0, answer.output
+    (result,) = json.loads(answer.stdout)["results"]
+    assert [row["method"] for row in result["rows"]] == ["tfidf"]
+    assert asked == [("imdb", Path("here"))]
+    assert sorted(path.name for path in folder.iterdir()) == ["table3-imdb.json", "table3-imdb.md"]
+    shown = invoke(*arguments)
+    assert shown.exit_code == 0
+    assert "tf-idf" in shown.stdout
+    assert invoke("--methods", "umap").exit_code == 2

@@ -1,0 +1,407 @@
+"""GraphTextClassifier: texts and labels of all kinds, stopping, saving, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from prodige import GraphTextClassifier, textnet
+from prodige.fileformat import FileFormatError
+from prodige.textmodel import adopt, check_labels, split
+from prodige.textnet import Training
+from prodige.vocabulary import Vocabulary
+from prodige.wordvectors import WordVectors
+
+GOOD = ["a fine warm film", "warm and funny", "fine and funny people", "a warm film with fine people"]
+BAD = ["dull and long", "a long dull mess", "cold and long", "a mess with dull people"]
+TEXTS = [*GOOD, *BAD] * 5
+LABELS = np.array([*["good"] * 4, *["bad"] * 4] * 5)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+
+
+def make(**options: Any) -> GraphTextClassifier:
+    """A small model; its few steps are enough for what is tested with it."""
+    return GraphTextClassifier(
+        **{"n_epochs": 2, "n_filters": 4, "n_components": 5, "random_state": 0, "n_jobs": 1, **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> GraphTextClassifier:
+    """One that has learned its texts."""
+    return GraphTextClassifier(n_filters=8, n_components=8, random_state=0, n_jobs=1).fit(TEXTS, LABELS)
+
+
+# -- what it learns --------------------------------------------------------------------------------------------------
+
+
+def test_learns(model: GraphTextClassifier) -> None:
+    assert model.score(TEXTS, LABELS) == 1
+    assert model.classes_.tolist() == ["bad", "good"]
+    probabilities = model.predict_proba(TEXTS)
+    assert probabilities.shape == (40, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(TEXTS))
+    assert model.numbers_per_item_ <= 10
+    assert model.graph_.n_items == len(model.vocabulary_)
+    assert model.stopped_ == "finished"
+    assert {entry["stage"] for entry in model.history_} == {"vectors", "graph"}
+
+
+def test_each_text_is_predicted_by_itself(model: GraphTextClassifier) -> None:
+    alone = np.concatenate([model.predict_proba([text]) for text in TEXTS[:8]])
+    np.testing.assert_allclose(alone, model.predict_proba(TEXTS[:8]), rtol=1e-5)
+
+
+def test_texts_that_say_nothing(model: GraphTextClassifier) -> None:
+    """Empty ones, and those of unknown words, are answered; the first with what the network says to silence."""
+    silence, blank, unknown = model.predict_proba(["", "  ...  ", "xylophone zebra"])
+    np.testing.assert_array_equal(silence, blank)
+    assert np.isfinite(unknown).all()
+
+
+def test_a_very_long_text(model: GraphTextClassifier) -> None:
+    assert model.predict(["dull " * 100_000 + "x" * 100_000]).tolist() == ["bad"]
+
+
+def test_same_seed_same_model() -> None:
+    one, other = make().fit(TEXTS, LABELS), make().fit(TEXTS, LABELS)
+    np.testing.assert_array_equal(one.predict_proba(TEXTS), other.predict_proba(TEXTS))
+    different = make(random_state=1).fit(TEXTS, LABELS)
+    assert (one.predict_proba(TEXTS) != different.predict_proba(TEXTS)).any()
+
+
+def test_the_seeds_of_others_are_left_alone() -> None:
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002 - the global one is what is tested
+    states = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    make().fit(TEXTS, LABELS)
+    assert torch.equal(torch.random.get_rng_state(), states[0])
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+
+
+def test_as_an_estimator_of_scikit_learn() -> None:
+    estimator = make(numbers_per_item=9.0)
+    assert clone(estimator).get_params() == estimator.get_params()
+    for call in (estimator.predict, estimator.predict_proba):
+        with pytest.raises(NotFittedError):
+            call(["text"])
+    for name in ("graph_", "size_bytes", "numbers_per_item_"):
+        with pytest.raises(NotFittedError):
+            getattr(estimator, name)
+    with pytest.raises(NotFittedError):
+        estimator.save("model.prodige")
+
+
+# -- labels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["good", "bad"],
+        [1, 0],
+        [True, False],
+        [-3, 700],
+        [0.0, 1.0],
+        np.array(["good", "bad"], dtype=object),
+        np.array([1, 0], dtype=object),
+        np.array([True, False], dtype=object),
+    ],
+    ids=lambda labels: f"{np.asarray(labels).dtype}-{labels[0]}",
+)
+def test_labels_of_any_type(labels: Any, tmp_path: Path) -> None:
+    y = np.repeat(np.asarray(labels), 4)
+    fitted = make().fit([*GOOD, *BAD], y)
+    assert sorted(fitted.classes_.tolist()) == sorted(set(y.tolist()))
+    answers = fitted.predict(TEXTS)
+    assert type(answers.tolist()[0]) is type(y.tolist()[0])
+    fitted.save(tmp_path / "model.prodige")
+    loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+    assert loaded.classes_.tolist() == fitted.classes_.tolist()
+    assert loaded.predict(TEXTS).tolist() == answers.tolist()
+
+
+def test_three_classes() -> None:
+    odd = ["green tea", "black tea", "tea and milk", "milk in the tea"]
+    texts, y = [*GOOD, *BAD, *odd], np.repeat(["good", "bad", "tea"], 4)
+    fitted = GraphTextClassifier(n_epochs=60, n_filters=8, random_state=0, n_jobs=1).fit(texts, y)
+    assert fitted.predict_proba(texts).shape == (12, 3)
+    assert fitted.score(texts, y) > 0.8
+
+
+def test_weights_of_classes_are_by_label() -> None:
+    """A class that counts for nothing is never predicted, whatever the labels are called."""
+    for one, other in (("good", "bad"), (7, 3)):
+        y = [one] * 4 + [other] * 4
+        fitted = make(n_epochs=30, class_weight={one: 1000.0, other: 0.001}).fit([*GOOD, *BAD], y)
+        assert fitted.predict([*GOOD, *BAD]).tolist() == [one] * 8
+    make(class_weight="balanced").fit([*GOOD, *BAD[:2]], [1] * 4 + [0] * 2)
+    with pytest.raises(ValueError, match="class_weight"):
+        make(class_weight="fair").fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (["good"] * 40, ValueError, "y has one class only, .*good"),
+        ([1.0] * 39 + [np.nan], ValueError, r"y\[39\] = nan \(1 such labels\) is no class"),
+        (np.array(["good", None] * 20, dtype=object), ValueError, r"y\[1\] = None \(20 such labels\)"),
+        ([0, 1], ValueError, r"one label per text \(40\), got 2"),
+        (np.linspace(0, 1, 40), ValueError, "Unknown label type"),
+        (np.array([1, "a"] * 20, dtype=object), TypeError, "y has labels of different types"),
+    ],
+)
+def test_bad_labels(y: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make().fit(TEXTS, y)
+    assert check_labels(["b", "a", "b"], 3)[1].tolist() == [1, 0, 1]
+
+
+# -- texts and parameters --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        ("one text", TypeError, "pass \\[text\\]"),
+        ([], ValueError, "at least one text"),
+        (["fine", float("nan")], TypeError, r"texts\[1\] = nan"),
+        (["fine", None], TypeError, r"texts\[1\] = None"),
+        ([b"fine", "dull"], TypeError, "decode it first"),
+        ([["fine"], ["dull"]], TypeError, r"texts\[0\] = \['fine'\]"),
+        (["", "..."], ValueError, "no token to learn"),
+    ],
+)
+def test_bad_texts(texts: Any, error: type[Exception], message: str, model: GraphTextClassifier) -> None:
+    with pytest.raises(error, match=message):
+        make().fit(texts, [0, 1])
+    if "token" not in message:
+        with pytest.raises(error, match=message):
+            model.predict(texts)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_epochs": 0}, "n_epochs must be between 1"),
+        ({"n_filters": 0}, "n_filters must be between 1"),
+        ({"kernel_size": 0}, "kernel_size must be between 1"),
+        ({"n_anchors": 0}, "n_anchors must be between 1"),
+        ({"max_vocabulary": 0}, "max_vocabulary must be between 1"),
+        ({"vectors": "word2vec"}, "vectors must be 'ppmi', 'glove' or WordVectors, got 'word2vec'"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be between 0 and 1, got 1.0"),
+        ({"n_jobs": 0}, "n_jobs must not be 0"),
+        ({"numbers_per_item": 2.0}, "numbers_per_item = 2.0 is too little"),
+        ({"numbers_per_item": float("nan")}, "numbers_per_item must be a finite number"),
+    ],
+)
+def test_bad_parameters(parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
+    with pytest.raises(ValueError, match=message):
+        make(**parameters).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [["good", "bad"], ["good", "good"], ["", "bad"], ["good good bad", "bad"], ["one two three", "1 2 3"]],
+)
+def test_a_handful_of_words(texts: list[str]) -> None:
+    fitted = make().fit(texts, [1, 0])
+    assert np.isfinite(fitted.predict_proba([*texts, "else"])).all()
+
+
+def test_few_tokens_are_known() -> None:
+    fitted = make(max_vocabulary=3).fit(TEXTS, LABELS)
+    assert len(fitted.vocabulary_) == 5
+
+
+def test_given_vectors() -> None:
+    words = Vocabulary(["film", "dull", "warm"])
+    vectors = WordVectors(words, np.random.RandomState(0).normal(size=(5, 3)).astype(np.float32))
+    known = Vocabulary(["warm", "zebra", "film"])
+    np.testing.assert_array_equal(adopt(vectors, known), vectors.vectors[[0, 1, 4, 1, 2]])
+    fitted = make(vectors=vectors).fit(TEXTS, LABELS)
+    assert np.isfinite(fitted.predict_proba(TEXTS)).all()
+
+
+def test_glove_vectors() -> None:
+    assert make(vectors="glove").fit(TEXTS, LABELS).predict(TEXTS).shape == (40,)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    classes=st.lists(st.integers(0, 3), min_size=2, max_size=90).filter(lambda labels: len(set(labels)) > 1),
+    fraction=st.floats(0.05, 0.95),
+)
+def test_what_is_set_aside(classes: list[int], fraction: float) -> None:
+    numbers = np.unique(classes, return_inverse=True)[1]
+    train, held_out = split(numbers, fraction, seed=3)
+    if numbers.size < 40:
+        assert train.tolist() == held_out.tolist() == list(range(numbers.size))
+        return
+    assert sorted([*train, *held_out]) == list(range(numbers.size))
+    again = split(numbers, fraction, seed=3)
+    np.testing.assert_array_equal(train, again[0])
+
+
+# -- stopping --------------------------------------------------------------------------------------------------------
+
+
+def test_a_callback_ends_a_stage() -> None:
+    entries: list[dict[str, Any]] = []
+    fitted = make(n_epochs=6, callbacks=[entries.append, lambda entry: entry["epoch"] == 0]).fit(TEXTS, LABELS)
+    assert fitted.stopped_ == "callback"
+    assert [(entry["stage"], entry["epoch"]) for entry in entries] == [("vectors", 0), ("graph", 0)]
+    assert fitted.history_ == entries
+    assert fitted.predict(TEXTS).shape == (40,)
+
+
+def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> GraphTextClassifier:
+    """A model whose fit is interrupted in this stage."""
+    if where == "callback":
+
+        def callback(entry: dict[str, Any]) -> None:
+            if entry["stage"] == stage:
+                raise KeyboardInterrupt
+
+        return make(callbacks=[callback], **options)
+    step = Training.step
+
+    def interrupted(self: Training, *arguments: Any) -> float:
+        if self.stage == stage:
+            raise KeyboardInterrupt
+        return step(self, *arguments)
+
+    monkeypatch.setattr(Training, "step", interrupted)
+    return make(**options)
+
+
+@pytest.mark.parametrize("where", ["callback", "step"])
+def test_an_interrupt_over_the_graph_keeps_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = interrupting("graph", where, monkeypatch)
+    with pytest.warns(ConvergenceWarning, match="interrupted: the network is the best so far"):
+        fitted.fit(TEXTS, LABELS)
+    assert fitted.stopped_ == "interrupt"
+    assert np.isfinite(fitted.predict_proba(TEXTS)).all()
+
+
+@pytest.mark.parametrize("where", ["callback", "step"])
+def test_an_interrupt_before_there_is_a_graph(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unfitted = interrupting("vectors", where, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        unfitted.fit(TEXTS, LABELS)
+    with pytest.raises(NotFittedError):
+        unfitted.predict(TEXTS)
+
+
+def test_a_fit_that_fails_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the network of the first fit with the classes of the second."""
+    fitted = make().fit(TEXTS, LABELS)
+    answers = fitted.predict(TEXTS)
+    with pytest.raises(ValueError, match="one label per text"):
+        fitted.fit(TEXTS, [1, 2, 3])
+    np.testing.assert_array_equal(fitted.predict(TEXTS), answers)  # refused before anything was touched
+    monkeypatch.setattr(Training, "run", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        fitted.fit(["other words"] * 3, [1, 2, 3])
+    with pytest.raises(NotFittedError):
+        fitted.predict(TEXTS)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_saved_and_loaded(model: GraphTextClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "model.prodige"
+    model.save(path)
+    assert path.stat().st_size == model.size_bytes
+    loaded = GraphTextClassifier.load(path)
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS), model.predict_proba(TEXTS))
+    assert loaded.classes_.tolist() == model.classes_.tolist()
+    assert loaded.graph_.n_edges == model.graph_.n_edges
+    assert loaded.size_bytes == model.size_bytes
+    assert loaded.get_params()["n_filters"] == 8
+    loaded.save(str(path))
+    assert path.stat().st_size == model.size_bytes
+
+
+def rewrite(data: bytes, change: dict[str, Any]) -> bytes:
+    """Return a file with another description."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "model.json":
+                content = json.dumps({**json.loads(content), **change}).encode()
+            new.writestr(name, content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "GraphRecommender"}, "it holds no GraphTextClassifier; it says 'GraphRecommender'"),
+        ({"model": None}, "it holds no GraphTextClassifier"),
+        ({"classes": ["good"]}, "1 classes for 2 outputs"),
+        ({"classes": ["good", "bad", "other"]}, "3 classes for 2 outputs"),
+        ({"classes": [["good"], ["bad", 3]]}, "do not fit together"),
+        ({"class_type": "no type"}, "do not fit together"),
+        ({"parameters": {}}, "do not fit together"),
+        ({"parameters": []}, "do not fit together"),
+        ({"network": {}}, "do not fit together"),
+        ({"network": 3}, "do not fit together"),
+    ],
+)
+def test_files_that_make_no_sense(
+    model: GraphTextClassifier, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "model.prodige"
+    model.save(path)
+    path.write_bytes(rewrite(path.read_bytes(), change))
+    with pytest.raises(FileFormatError, match=message):
+        GraphTextClassifier.load(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_files(
+    model: GraphTextClassifier, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever happens to a file: it is refused, or it is the same model."""
+    path = tmp_path_factory.mktemp("damaged") / "model.prodige"
+    model.save(path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        loaded = GraphTextClassifier.load(path)
+    except FileFormatError:
+        return
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS[:4]), model.predict_proba(TEXTS[:4]))
+
+
+def test_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "model.prodige"
+    path.write_text("plain text")
+    with pytest.raises(FileFormatError, match=r"model.prodige: it is damaged or no model of prodige"):
+        GraphTextClassifier.load(path)
+    with pytest.raises(FileNotFoundError):
+        GraphTextClassifier.load(tmp_path / "no such file")
