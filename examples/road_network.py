@@ -2,7 +2,8 @@
 
 A town of 144 crossings, streets of random length, and a river with two bridges. The distance between two crossings is
 the time it takes to drive there, so the metric is ``"precomputed"``: no coordinates go in. As a table it has 144
-numbers a crossing. Since the way to a far crossing leads past near ones, a handful of edges say the same without any error.
+numbers a crossing. Since the way to a far crossing leads past near ones, a handful of edges say the same, without
+any error.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+
 import site_pages
 from docstring_markdown import to_markdown
-
 from prodige import fileformat
 
 DOCS = site_pages.ROOT / "docs"

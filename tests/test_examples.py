@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import notebooks
 import pytest
+
+import notebooks
 
 EXAMPLES = sorted(notebooks.EXAMPLES.glob("*.py"))
 SMALL: dict[str, dict[str, Any]] = {"digits_compression": {"n_images": 300}}
