@@ -4,13 +4,17 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test lint docs gallery core-test sanitize bench clean
+.PHONY: demo test browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
 
-test: $(VENV)/installed core-test
-	$(BIN)/python -m pytest
+# One worker for each processor, with one thread of linear algebra each: they would only wait for each other.
+test: $(VENV)/installed core-test browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+browser:
+	@tools/browser.sh
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check
@@ -32,13 +36,19 @@ core-test: $(VENV)/installed
 	$(BIN)/cmake --build build/core --parallel 2
 	build/core/core_tests
 
-# setarch -R: ThreadSanitizer cannot map its shadow memory where the kernel randomises addresses too widely.
+# Side by side: most of the time goes into one large file, which only one processor can compile.
 sanitize: $(VENV)/installed
+	$(MAKE) --jobs 2 asan tsan
+
+asan: $(VENV)/installed
 	$(BIN)/cmake -S . -B build/asan -DPRODIGE_SANITIZE=address,undefined -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/asan --parallel 2
+	$(BIN)/cmake --build build/asan
 	build/asan/core_tests
+
+# setarch -R: ThreadSanitizer cannot map its shadow memory where the kernel randomises addresses too widely.
+tsan: $(VENV)/installed
 	$(BIN)/cmake -S . -B build/tsan -DPRODIGE_SANITIZE=thread -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/tsan --parallel 2
+	$(BIN)/cmake --build build/tsan
 	setarch -R build/tsan/core_tests
 
 bench: $(VENV)/installed

@@ -27,6 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from prodige import DistanceCompressor, Graph, compression
+from prodige.landmarks import Landmarks
 from prodige.pace import Status
 
 Rows = NDArray[np.float64]
@@ -64,7 +65,7 @@ def check_budget(graph: Graph, numbers: float, n_items: int) -> None:
 # -- as scikit-learn knows them
 
 
-@parametrize_with_checks([DistanceCompressor()])  # type: ignore[untyped-decorator]
+@parametrize_with_checks([DistanceCompressor(), DistanceCompressor(metric="precomputed")])  # type: ignore[untyped-decorator]
 def test_sklearn_conventions(estimator: Any, check: Callable[[Any], None], short_runs: None) -> None:
     check(estimator)
 
@@ -306,6 +307,43 @@ def test_constant_data(n_items: int) -> None:
         np.testing.assert_allclose(compressor.transform(X), 0, atol=1e-3)
 
 
+SCALED: list[tuple[str, Callable[[Rows], Any]]] = [
+    ("euclidean", lambda rows: rows),
+    ("euclidean", lambda rows: rows.astype(np.float32)),
+    ("manhattan", lambda rows: rows),
+    ("precomputed", lambda rows: cdist(rows, rows)),
+]
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("scale", [1e20, 1e-25])
+@pytest.mark.parametrize("rows", [BLOBS[:60], PLANE[:60]], ids=["hubs", "neighbors"])
+@pytest.mark.parametrize(("metric", "prepared"), SCALED)
+def test_any_scale(scale: float, rows: Rows, metric: str, prepared: Callable[[Rows], Any]) -> None:
+    """Single precision has no room for the squares of such distances."""
+    usual, odd = prepared(rows), prepared(scale * rows)
+    told: list[float] = []
+    heard: list[float] = []
+    expected = make(metric=metric, callbacks=[lambda status: told.append(status.loss)]).fit(usual)
+    found = make(metric=metric, callbacks=[lambda status: heard.append(status.loss)]).fit(odd)
+    check_budget(found.graph_, 4, 60)
+    assert found.score(odd) / scale**2 == pytest.approx(expected.score(usual), rel=0.5)
+    assert {record["loss"] for record in found.history_} <= set(heard)
+    assert heard[0] / scale**2 == pytest.approx(told[0], rel=0.1)
+    np.testing.assert_allclose(found.transform(odd[:5]).mean() / scale, expected.transform(usual[:5]).mean(), rtol=0.1)
+    new, old = (fitted.insert(data[:5]).edges.weight for fitted, data in ((found, odd), (expected, usual)))
+    assert new.mean() / scale == pytest.approx(old.mean(), rel=0.1)
+
+
+def test_any_scale_by_l0() -> None:
+    X = BLOBS[:60]
+    expected, found = (make(method="l0", callbacks=[lambda s: s.step == 60]).fit(scale * X) for scale in (1.0, 1e20))
+    check_budget(found.graph_, 4, 60)
+    assert found.score(1e20 * X) / 1e40 == pytest.approx(expected.score(X), rel=0.5)
+    assert found.lambda_ / 1e40 == pytest.approx(expected.lambda_, rel=0.1)
+    assert found.lambda_ == found.history_[-1]["lambda_"] > 0
+
+
 # -- the fit
 
 
@@ -399,6 +437,42 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
             assert compressor.stopped_ == "finished"
             assert all(record["seconds"] <= max_time + 1 for record in compressor.history_)
             assert (len(compressor.history_) > 4) == (max_time > 1)
+
+
+@pytest.mark.parametrize("method", ["budget", "l0"])
+def test_who_ended_the_fit(method: str) -> None:
+    compressor = make(method=method, callbacks=[lambda status: status.step == 2]).fit(BLOBS)
+    assert compressor.stopped_ == "callback"
+
+
+@pytest.mark.parametrize("X", [BLOBS, PLANE], ids=["hubs", "neighbors"])
+def test_no_time_at_all(X: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a graph starts from is small enough: nothing is fitted, and neighbours are not even looked for."""
+    for name in ("prodige.fitting.FittedGraph.newton", "prodige.compression.looks_local", "prodige.space.knn"):
+        monkeypatch.setattr(name, None)
+    for method in ("budget", "l0"):
+        compressor = make(method=method, max_time=1e-6).fit(X)
+        check_budget(compressor.graph_, 4, len(X))
+        assert compressor.history_ == []
+        assert np.isfinite(compressor.score(X))
+
+
+def test_time_limits_the_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    original = Landmarks.draw
+
+    def draw(space: Any, n_landmarks: int, random: Any) -> Any:
+        asked.append(n_landmarks)
+        return original(space, n_landmarks, random)
+
+    monkeypatch.setattr(Landmarks, "draw", draw)
+    ticks = itertools.count()
+    monkeypatch.setattr("prodige.compression.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    for max_time in (None, 1.0, 100.0, 1e6):
+        make(max_time=max_time, callbacks=[lambda _: True]).fit(BLOBS)
+    assert asked[0] == asked[3] == 4096
+    assert asked[1] == 256
+    assert 256 < asked[2] < 4096
 
 
 # -- what is learned

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from prodige import Graph
-from prodige.fitting import Blocks, FittedGraph, spanning_tree
+from prodige.fitting import Blocks, FittedGraph, keep_connected, spanning_tree
 from prodige.hubfit import HubGraph
 from prodige.landmarks import Landmarks
 from prodige.space import Space
@@ -211,3 +211,26 @@ def test_spanning_tree(edges: Edges, seed: int, kind: str) -> None:
     kept = Edges(edges.n_vertices, edges.n_items, edges.i[chosen], edges.j[chosen], np.ones(int(chosen.sum())))
     ones = Edges(edges.n_vertices, edges.n_items, edges.i, edges.j, np.ones(edges.i.size))
     assert connected_components(kept.matrix())[0] == connected_components(ones.matrix())[0]
+
+
+@given(edges=graphs(), seed=st.integers(0, 2**32 - 1), n_edges=st.integers(0, 40))
+@settings(max_examples=60)
+def test_keeping_edges_disconnects_nothing(edges: Edges, seed: int, n_edges: int) -> None:
+    """The first edges in an order, but for those that something must give way to."""
+    order = np.random.default_rng(seed).permutation(edges.i.size)
+    mask = keep_connected(edges.i, edges.j, order, edges.n_vertices, n_edges)
+    full, kept = networkx.empty_graph(edges.n_vertices), networkx.empty_graph(edges.n_vertices)
+    tree = networkx.utils.UnionFind(range(edges.n_vertices))
+    room = n_edges - edges.n_vertices
+    full.add_edges_from(zip(edges.i.tolist(), edges.j.tolist(), strict=True))
+    kept.add_edges_from(zip(edges.i[mask].tolist(), edges.j[mask].tolist(), strict=True))
+    assert set(map(frozenset, networkx.connected_components(kept))) == set(
+        map(frozenset, networkx.connected_components(full))
+    )
+    room += networkx.number_connected_components(full)
+    for edge in order.tolist():  # Kruskal's algorithm, and what is left over fills the room
+        i, j = int(edges.i[edge]), int(edges.j[edge])
+        joins = tree[i] != tree[j]
+        tree.union(i, j)
+        assert mask[edge] == (joins or room > 0)
+        room -= not joins

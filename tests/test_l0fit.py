@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,34 +9,16 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
-from scipy.special import expit
 
+from clusters import clusters
 from prodige import Graph, l0fit
 from prodige.evaluation import mean_squared_error
-from prodige.l0fit import (
-    Start,
-    choose_n_random,
-    edges_allowed,
-    estimate_worth,
-    find_price,
-    fit_l0,
-    join,
-    most_random,
-    relative_variance,
-)
+from prodige.l0fit import edges_allowed, fit_l0
 from prodige.pace import Status
 from prodige.space import Space
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "lambda_", "seconds"}
-
-
-def clusters(n_items: int = 200, n_features: int = 10, n_clusters: int = 5, seed: int = 0) -> NDArray[np.float64]:
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n_clusters, n_features)) * 3
-    points: NDArray[np.float64] = centres[np.arange(n_items) % n_clusters] + rng.normal(size=(n_items, n_features))
-    return points
 
 
 def same(one: Graph, other: Graph) -> bool:
@@ -49,121 +30,6 @@ def check_graph(graph: Graph, n_items: int, numbers_per_item: float) -> None:
     assert graph.is_connected
     assert graph.numbers_per_item <= numbers_per_item
     assert np.isfinite(graph.edges.weight).all()
-
-
-# -- the estimator ---------------------------------------------------------------------------------------------------
-
-# Items 0 and 1 are the pool; 2, 3 and 4 hang on both. Edge 0 is the one within the pool.
-TAIL = np.array([0, 0, 0, 0, 1, 1, 1], dtype=np.int32)
-HEAD = np.array([1, 2, 3, 4, 2, 3, 4], dtype=np.int32)
-WEIGHT = np.array([0.2, 0.5, 0.7, 0.6, 0.4, 0.9, 0.8])
-WANTED = cdist(*[np.random.default_rng(0).normal(size=(5, 2))] * 2)
-IN_POOL = np.arange(5) < 2
-
-
-def losses_of(present: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Mean squared error of each item's distances in one graph."""
-    graph = Graph.from_edges(TAIL[present], HEAD[present], WEIGHT[present], n_vertices=5)
-    distances = graph.distances().astype(np.float64)
-    error = (np.where(np.isinf(distances), 2.0, distances) - WANTED) ** 2
-    return np.asarray(error.sum(axis=1) / 4)
-
-
-def expectations(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Exact -dR/dp of every edge, and the expectation of its estimate from two graphs, both by enumeration."""
-    graphs = np.array(list(itertools.product([False, True], repeat=p.size)))
-    chance = np.where(graphs, p, 1 - p).prod(axis=1)
-    graphs, chance = graphs[chance > 1e-5], chance[chance > 1e-5]
-    losses = np.array([losses_of(present) for present in graphs])
-    exact = np.array(
-        [-np.sum(chance * losses.mean(axis=1) * np.where(b, 1 / p[e], -1 / (1 - p[e]))) for e, b in enumerate(graphs.T)]
-    )
-    estimate = sum(
-        chance[one]
-        * chance[other]
-        * estimate_worth(losses[[one, other]], graphs[[one, other]], TAIL, HEAD, p.astype(np.float32), IN_POOL)
-        for one, other in itertools.product(range(len(graphs)), repeat=2)
-    )
-    return exact, np.asarray(estimate)
-
-
-def test_edges_of_items_get_the_exact_gradient() -> None:
-    p = np.array([1 - 1e-6, 0.5, 0.6, 0.7, 0.6, 0.5, 0.8])  # a pool in one piece, so that no item is on others' ways
-    exact, estimate = expectations(p)
-    np.testing.assert_allclose(estimate[1:], exact[1:], rtol=1e-3, atol=1e-4)
-    assert np.ptp(exact[1:]) > 0.1
-
-
-def test_edges_of_the_pool_get_the_exact_gradient() -> None:
-    exact, estimate = expectations(np.array([0.6, 0.5, 0.6, 1 - 1e-6, 0.6, 0.5, 1 - 1e-6]))
-    np.testing.assert_allclose(estimate[0], exact[0], rtol=1e-3)
-    assert abs(exact[0]) > 0.01
-
-
-@given(
-    st.lists(st.floats(-4, 4), min_size=1, max_size=20),
-    st.floats(0.01, 0.99),
-    st.lists(st.floats(0.1, 10), min_size=20, max_size=20),
-)
-def test_the_price_meets_the_target(logits: list[float], share: float, rates: list[float]) -> None:
-    theta, speed = np.array(logits, dtype=np.float32), np.array(rates[: len(logits)], dtype=np.float32)
-    target = share * len(logits)
-    price = find_price(theta, speed, target)
-    expected = expit(theta - speed * np.float32(price)).sum()
-    if expit(theta).sum() <= target:
-        assert price == 0
-    else:
-        assert price > 0
-        assert abs(expected - target) < 0.01 * len(logits)
-
-
-# -- the start -------------------------------------------------------------------------------------------------------
-
-
-def test_the_start_reproduces_groups() -> None:
-    # All items of a group are alike: 2 + 0.5 + 2 from those of another group, 2 + 2 from each other.
-    group = np.arange(200) % 4
-    matrix = np.where(group[:, None] == group, 4.0, 4.5) * (1 - np.eye(200))
-    space, pool = Space(matrix, metric="precomputed"), np.arange(4)
-    start = Start.of(space, pool, np.random.RandomState(0))
-    weight = start.weight[4:] * start.scale
-    np.testing.assert_allclose(weight[group[4:, None] == np.arange(4)], 2.0, atol=0.05)
-    np.testing.assert_allclose(weight[group[4:, None] != np.arange(4)], 2.5, atol=0.05)
-    edges = join(space, pool, start, n_neighbors=0, n_jobs=1)
-    assert edges.size == 196 * 4 + 6
-    np.testing.assert_allclose(edges.weight[edges.head == 199], start.weight[199], rtol=1e-5)
-
-
-def test_candidates_are_unique() -> None:
-    space, pool = Space(clusters(60)), np.array([3, 7, 20])
-    edges = join(space, pool, Start.of(space, pool, np.random.RandomState(0)), n_neighbors=5, n_jobs=1)
-    assert (edges.tail < edges.head).all()
-    assert np.unique(edges.tail * 60 + edges.head).size == edges.size
-    degree = np.bincount(np.concatenate([edges.tail, edges.head]), minlength=60)
-    assert (degree[pool] == 59).all()
-    assert (degree >= 7).all()
-
-
-@pytest.mark.parametrize("n_items", [2, 3, 10, 1000])
-@pytest.mark.parametrize("variance", [0.0, 1e-4, 0.1, 10.0])
-def test_size_of_the_pool(n_items: int, variance: float) -> None:
-    least, most = n_items - 1, n_items * (n_items - 1) // 2
-    n_random = choose_n_random(n_items, least, variance)
-    assert 1 <= n_random <= most_random(n_items, least)
-    assert n_random * (n_random - 1) / 2 <= least
-    assert choose_n_random(n_items, most, variance) == most_random(n_items, most) == n_items
-    with pytest.raises(ValueError, match="n_random must be between 1 and"):
-        fit_l0(Space(clusters(n_items)), 3, n_random=n_items + 1)
-
-
-def test_relative_variance() -> None:
-    distances = pdist(clusters(50))
-    found = relative_variance(Space(clusters(50)), np.random.RandomState(0))
-    assert found == pytest.approx(distances.var() / distances.mean() ** 2, rel=1e-4)
-    assert relative_variance(Space(np.zeros((5, 2))), np.random.RandomState(0)) == 0
-
-
-# -- the whole -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("numbers_per_item", [2.99, 4, 8])
@@ -295,3 +161,9 @@ def manhattan(a: Any, b: Any) -> float:
 )
 def test_any_space(X: Any, metric: Any) -> None:
     check_graph(fit_l0(Space(X, metric), 4, random_state=0, n_steps=10).graph, 60, 4)
+
+
+@pytest.mark.parametrize("n_items", [2, 3, 10])
+def test_refuses_more_random_items_than_there_are(n_items: int) -> None:
+    with pytest.raises(ValueError, match="n_random must be between 1 and"):
+        fit_l0(Space(clusters(n_items)), 3, n_random=n_items + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,17 @@ def test_time_replaces_steps() -> None:
     assert seen == sorted(seen)
     assert 0 <= seen[0] < 0.2
     assert seen[-1] < 1
+
+
+def test_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    steps, quick, slow = Pace(5, spent=1), Pace(5, max_time=3, spent=1), Pace(5, max_time=9, spent=1)
+    assert [pace.in_a_hurry for pace in (steps, quick, slow)] == [False, True, False]
+    assert not any(pace.is_over for pace in (steps, quick, slow))
+    now[0] = 2.5
+    assert [pace.in_a_hurry for pace in (steps, quick, slow)] == [False, True, True]
+    assert [pace.is_over for pace in (steps, quick, slow)] == [False, True, False]
 
 
 def test_history_and_callbacks() -> None:

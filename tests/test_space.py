@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from prodige import space as module
-from prodige.space import Space, check_matrix, distances_between, unit_rows
+from prodige.space import Space, check_matrix, distances_between, natural_unit, unit_rows
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 5))
@@ -204,3 +204,47 @@ def test_unit_rows() -> None:
     assert zero.sum() == 3
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.where(zero, 0, 1))
     np.testing.assert_allclose(rows[~zero] * np.linalg.norm(ZEROS[~zero], axis=1, keepdims=True), ZEROS[~zero])
+
+
+# -- units -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-25])
+@pytest.mark.parametrize(("X", "metric", "dense"), KINDS)
+def test_distances_of_any_scale(X: Any, metric: Any, dense: NDArray[Any], scale: float) -> None:
+    expected = pairwise_distances(dense, metric=metric) * (1 if metric == "cosine" else scale)
+    np.fill_diagonal(expected, 0)
+    scaled = X * X.dtype.type(scale) if getattr(X, "dtype", int) in (np.float32, np.float64) else scale * dense
+    space = Space(scaled, metric)
+    size = expected.max()
+    np.testing.assert_allclose(space.distances(np.arange(60)) / size, expected / size, atol=1e-6)
+    unit = natural_unit(space)
+    if metric == "cosine":
+        assert unit == 1
+        return
+    assert 0.5 < unit / size < 2
+    in_units = Space(scaled, metric, unit)
+    np.testing.assert_allclose(in_units.distances(np.arange(60)), expected / unit, atol=1e-6)
+    np.testing.assert_allclose(in_units.distances([3], [7, 9]), expected[[3]][:, [7, 9]] / unit, atol=1e-6)
+    np.testing.assert_allclose(in_units.take(np.arange(9)).distances([3]), expected[[3], :9] / unit, atol=1e-6)
+    np.testing.assert_allclose(in_units.to_others(in_units.X[:5]), expected[:5] / unit, atol=1e-6)
+    near = in_units.neighbors(3)
+    np.testing.assert_allclose(near.weight, expected[near.i, near.j] / unit, atol=1e-6)
+
+
+def test_matrices_of_any_scale() -> None:
+    expected = cdist(POINTS, POINTS)
+    space = Space(1e20 * expected, "precomputed")
+    unit = natural_unit(space)
+    np.testing.assert_allclose(Space(space.X, "precomputed", unit).distances([3]), 1e20 / unit * expected[[3]])
+
+
+def test_the_unit_is_1_for_usual_data() -> None:
+    for scale in (1e-6, 1.0, 1e6):
+        assert natural_unit(Space(scale * POINTS)) == 1
+    assert natural_unit(Space(np.zeros((5, 2)))) == 1
+
+
+def test_distances_beyond_single_precision_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"too large for single precision, which ends at 3e\+38; divide X"):
+        natural_unit(Space(1e40 * POINTS))

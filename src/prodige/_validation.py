@@ -53,6 +53,33 @@ def check_indices(name: str, values: ArrayLike, n_vertices: int | None = None) -
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
+def check_ids(name: str, values: ArrayLike, n: int, kind: str) -> NDArray[np.int64]:
+    """Return ids of items or users, after making sure that they are.
+
+    Examples
+    --------
+    >>> from prodige._validation import check_ids
+    >>> check_ids("users", 3, 10, "user")
+    array([3])
+    >>> check_ids("users", [3, 10], 10, "user")
+    Traceback (most recent call last):
+        ...
+    IndexError: users[1] = 10 is not a user: the model was fitted to users 0 to 9
+    """
+    array = check_vector(name, values)
+    if array.size == 0:
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers ({kind} ids), got dtype {array.dtype} such as {array[0]!r}")
+    bad = np.flatnonzero((array < 0) | (array >= n))
+    if bad.size:
+        raise IndexError(
+            f"{name}[{bad[0]}] = {array[bad[0]]} is not {'an' if kind[0] in 'aeio' else 'a'} {kind}: "
+            f"the model was fitted to {kind}s 0 to {n - 1}"
+        )
+    return array.astype(np.int64)
+
+
 def check_weights(name: str, values: ArrayLike) -> NDArray[np.float32]:
     """Return edge weights as contiguous float32, finite and not negative."""
     array = check_vector(name, values)

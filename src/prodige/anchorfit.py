@@ -74,19 +74,7 @@ def hang_on_hubs(
     check_integer("n_anchors", n_anchors, 1, n_items)
     weights = check_weights(sample_weight, n_items)
     random = check_random_state(random_state)
-    if not isinstance(numbers_per_item, (int, float, np.number)) or not math.isfinite(numbers_per_item):
-        raise ValueError(f"numbers_per_item must be a finite number, got {numbers_per_item!r}")
-    if n_hubs is None:
-        room = _HUB_SHARE * numbers_per_item * n_items / (2 * n_anchors + 1)
-        n_hubs = int(max(min(_HUBS * math.sqrt(n_items), room, n_items), 1))
-    check_integer("n_hubs", n_hubs, 1, n_items)
-    n_edges = int((numbers_per_item * n_items - (n_items + n_hubs + n_anchors)) / 2) - n_hubs * n_anchors
-    if n_edges < n_items:
-        least = (n_items + n_hubs + n_anchors + 2 * (n_hubs * n_anchors + n_items)) / n_items
-        raise ValueError(
-            f"numbers_per_item = {numbers_per_item} is too little for {n_items} items, {n_hubs} hubs and {n_anchors} "
-            f"anchors: it takes {math.ceil(10 * least) / 10}. Raise it, or lower n_anchors"
-        )
+    n_hubs, n_edges = share_budget(n_items, n_anchors, numbers_per_item, n_hubs)
     hubs, shares = cluster(vectors, n_hubs, weights, random, n_jobs)
     anchors, _ = cluster(hubs, min(n_anchors, n_hubs), shares, random, n_jobs)
     if len(anchors) < n_anchors:  # fewer hubs than anchors: the other anchors are items
@@ -105,6 +93,33 @@ def hang_on_hubs(
         n_jobs=n_jobs,
     )
     return graph, distances(vectors, anchors)
+
+
+def share_budget(n_items: int, n_anchors: int, numbers_per_item: float, n_hubs: int | None = None) -> tuple[int, int]:
+    """Return the number of hubs, and that of edges which are left for the items.
+
+    Examples
+    --------
+    >>> from prodige.anchorfit import share_budget
+    >>> share_budget(32_000, n_anchors=100, numbers_per_item=10)
+    (402, 103549)
+    """
+    if not isinstance(numbers_per_item, (int, float, np.number)) or not math.isfinite(numbers_per_item):
+        raise ValueError(f"numbers_per_item must be a finite number, got {numbers_per_item!r}")
+    total = math.floor(numbers_per_item * n_items + 1e-6)  # 3.3 x 10 is a little less than 33 in binary
+    per_hub = 2 * n_anchors + 1
+    if n_hubs is None:
+        room = min(int(_HUB_SHARE * total), total - 3 * n_items - n_anchors) // per_hub  # an edge for each item is left
+        n_hubs = max(min(int(_HUBS * math.sqrt(n_items)), room, n_items), 1)
+    check_integer("n_hubs", n_hubs, 1, n_items)
+    n_edges = (total - n_items - n_anchors - per_hub * n_hubs) // 2
+    if n_edges < n_items:
+        least = (3 * n_items + n_anchors + per_hub * n_hubs) / n_items
+        raise ValueError(
+            f"numbers_per_item = {numbers_per_item} is too little for {n_items} items, {n_hubs} hubs and {n_anchors} "
+            f"anchors: it takes {math.ceil(10 * least) / 10}. Raise it, or lower n_anchors"
+        )
+    return n_hubs, n_edges
 
 
 def cluster(

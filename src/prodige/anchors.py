@@ -218,7 +218,7 @@ class AnchorEmbedding(nn.Module):
         """Return plain distances of distinct items to the anchors, shape [U, K], differentiable."""
         graph, anchors = self.graph, self.anchors
         prepared = graph.prepared()
-        if prepared is not None and prepared.engine.hubs is not None:
+        if prepared is not None and prepared.engine.are_hubs(anchors):
             search = AnchorSearch(
                 graph,
                 self._grow(prepared.engine),
@@ -290,6 +290,14 @@ class AnchorEmbedding(nn.Module):
                 self.center = distances.mean(dim=0)
                 spread = float((distances - self.center).square().mean().sqrt())
                 self.scale.fill_(spread if spread > 0 else 1.0)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self._table = None  # of another type now
+        return super()._apply(fn, recurse)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._table = None  # centre and scale may be others, with the weights as they were
+        super()._load_from_state_dict(*args)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
@@ -365,6 +373,14 @@ class FrozenAnchorEmbedding(nn.Module):
         """Return what ``repr`` shows."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}, {self.graph!r}"
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self._table = None  # of another type now
+        return super()._apply(fn, recurse)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._table = None  # centre and scale may be others
+        super()._load_from_state_dict(*args)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""

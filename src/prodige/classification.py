@@ -17,6 +17,7 @@ from typing_extensions import Self
 
 from prodige import modelfile, textfile
 from prodige._validation import check_integer
+from prodige.anchorfit import share_budget
 from prodige.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.distillation import take_over, task_vectors
 from prodige.fileformat import FileFormatError, StrPath
@@ -56,7 +57,7 @@ class GraphTextClassifier(TextClassifier):
     n_filters, kernel_size : int
         Of the convolution.
     n_epochs : int
-        At most so many over vectors, and half as many over the graph; each ends early when the validation loss rises.
+        At most so many over vectors, and as many over the graph; each ends early when the validation loss rises.
     validation_fraction : float
         Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
     class_weight : "balanced", dict or None
@@ -135,6 +136,8 @@ class GraphTextClassifier(TextClassifier):
 
     def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
         check_integer("n_anchors", self.n_anchors, 1, 2**31 - 1)
+        n_anchors = max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR))
+        share_budget(len(self.vocabulary_), n_anchors, self.numbers_per_item)  # refuses now, not after the vectors
         counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
         weights = np.maximum(counts, 1.0) ** _POWER
         weights[PADDING] = 0
@@ -143,7 +146,7 @@ class GraphTextClassifier(TextClassifier):
             raise KeyboardInterrupt  # there is no graph yet to keep
         embedding = AnchorEmbedding.from_vectors(
             task_vectors(teacher, weights),
-            max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR)),
+            n_anchors,
             self.numbers_per_item,
             sample_weight=weights,
             padding_idx=PADDING,
@@ -154,7 +157,7 @@ class GraphTextClassifier(TextClassifier):
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)
         take_over(network, teacher, weights)
-        training = self._training("graph", corpus, classes, -(-self.n_epochs // 2), random)
+        training = self._training("graph", corpus, classes, self.n_epochs, random)
         network = training.run(
             network,
             [

@@ -7,18 +7,16 @@ stays.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
@@ -26,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prodige import _core
 from prodige._validation import check_integer
+from prodige.copies import add_copies, find_copies
 from prodige.engine import count_threads
 from prodige.graph import Graph
 from prodige.hubfit import N_STEPS, fit_hubs
@@ -33,7 +32,7 @@ from prodige.landmarks import Landmarks
 from prodige.localfit import N_STEPS as N_LOCAL_STEPS
 from prodige.localfit import fit_local, looks_local
 from prodige.pace import Callback, Pace
-from prodige.space import Metric, Space
+from prodige.space import Metric, Space, natural_unit
 from prodige.threads import torch_threads
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
@@ -41,6 +40,12 @@ _N_ANCHORS = 256
 
 # Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
 _N_LANDMARKS = 4096
+
+# Where time is limited: the part of it for measuring distances to landmarks, those measured to see how long that takes,
+# and the least number that is worth anything.
+_LANDMARK_TIME = 0.15
+_N_TRIED = 64
+_FEWEST_LANDMARKS = 256
 
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
@@ -129,8 +134,10 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        is_matrix = self.metric == "precomputed"
+        tags.input_tags.pairwise = is_matrix
+        tags.input_tags.positive_only = is_matrix
+        tags.input_tags.sparse = not is_matrix
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -158,6 +165,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
         random = check_random_state(self.random_state)
+        self._unit = natural_unit(space)
+        space = space if self._unit == 1 else Space(X, self.metric, self._unit)
         # With few items, threads of torch wait for each other longer than they work.
         with torch_threads(min(count_threads(self.n_jobs), max(1, n // 1000))):
             if self.method == "l0":
@@ -166,6 +175,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 self._fit_budget(space, random, start)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        self._leave_unit()
         self._keep_anchors(space, random)
         return self
 
@@ -186,14 +196,15 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if n * (n - 1) + n <= numbers * n:
             self.structure_ = "complete"
             return complete_graph(space), Pace(0)
-        landmarks = Landmarks.draw(space, _N_LANDMARKS, random)
+        landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
         if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
             self.structure_ = "star"
             return star_graph(landmarks), Pace(0)
         seed = int(random.randint(2**31))
         sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
         rival, rival_error, rival_pace = None, math.inf, None
-        if self.n_hubs == "auto" and looks_local(space, random):
+        hurried = self._pace(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
+        if self.n_hubs == "auto" and not hurried and looks_local(space, random):
             rival_pace = self._pace(N_LOCAL_STEPS, start, share=0.5)
             rival = fit_local(space, landmarks, numbers, rival_pace, seed, self.n_jobs)
             rival_error = rival.error(sample)
@@ -211,11 +222,21 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.structure_ = "hubs"
         return graph.freeze(), pace
 
+    def _count_landmarks(self, space: Space, start: float) -> int:
+        """Return how many landmarks there is time for."""
+        if self.max_time is None:
+            return _N_LANDMARKS
+        began = time.perf_counter()
+        space.distances(np.arange(min(_N_TRIED, space.n_items)))
+        now = time.perf_counter()
+        possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * _N_TRIED
+        return int(np.clip(possible, _FEWEST_LANDMARKS, _N_LANDMARKS))
+
     def _pace(self, n_steps: int, start: float, share: float = 1.0) -> Pace:
         """Return the pace of a run that gets a share of the time left."""
         spent = time.perf_counter() - start
         limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
-        return Pace(n_steps, limit, spent, self.callbacks, self.verbose)
+        return Pace(n_steps, limit, spent, self._callbacks(), self.verbose)
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.l0fit import fit_l0
@@ -226,14 +247,41 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             random,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
-            callbacks=self.callbacks,
+            callbacks=self._callbacks(),
             max_time=self.max_time,
         )
         self.graph_ = result.graph
         self.history_ = result.history
         self.lambda_ = result.lambda_
-        self.stopped_ = "interrupt" if result.interrupted else "finished"
+        self.stopped_ = result.stopped
         self.structure_ = "l0"
+
+    def _callbacks(self) -> Sequence[Callback]:
+        """Return the callbacks, made to hear of losses in the data's own squared distances."""
+        square = self._unit**2
+        if square == 1:
+            return self.callbacks
+
+        def rephrased(callback: Callback) -> Callback:
+            return lambda status: callback(replace(status, loss=status.loss * square))
+
+        return [rephrased(callback) for callback in self.callbacks]
+
+    def _leave_unit(self) -> None:
+        """Go back from the unit of the fit to that of the data."""
+        unit = self._unit
+        if unit == 1:
+            return
+        edges, graph = self.graph_.edges, self.graph_
+        self.graph_ = Graph.from_edges(
+            edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
+        )
+        for record in self.history_:
+            record["loss"] *= unit**2
+        if self.method == "l0":
+            self.lambda_ *= unit**2
+            for record in self.history_:
+                record["lambda_"] *= unit**2
 
     def _check_data(self, X: Any, reset: bool) -> Any:
         return validate_data(
@@ -318,7 +366,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         y : ignored
         """
         check_is_fitted(self)
-        space = Space(self._check_data(X, reset=False), self.metric)
+        space = Space(self._check_data(X, reset=False), self.metric, self._unit)
         if space.n_items != self.graph_.n_items:
             raise ValueError(
                 f"X has {space.n_items} items, the graph {self.graph_.n_items}: score compares the items it was fitted "
@@ -326,9 +374,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             )
         total = 0.0
         for rows, distances in space.blocks():
-            residual = self.graph_.distances(rows, n_jobs=self.n_jobs) - distances
+            residual = self._in_units(self.graph_.distances(rows, n_jobs=self.n_jobs)) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
-        return -total / (space.n_items * (space.n_items - 1))
+        return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
 
     # -- new items ---------------------------------------------------------------------------------------------------
 
@@ -423,16 +471,16 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Find docks for rows, each row by itself.
 
         Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
-        [M, taken - 1, arcs], and the squared errors [M, taken - 1].
+        [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
         """
         check_is_fitted(self)
         X = self._check_data(X, reset=False)
         if self.metric == "precomputed":
             if (X < 0).any():
                 raise ValueError(f"distances must be 0 or more, got {X.min()}")
-            wanted = np.ascontiguousarray(X[:, self.anchors_], dtype=np.float32)
+            wanted = self._in_units(X[:, self.anchors_])
         else:
-            wanted = Space(self._anchor_rows, self.metric).to_others(X)
+            wanted = Space(self._anchor_rows, self.metric, self._unit).to_others(X)
         # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
         lanes, n_anchors = _core.LANES, self.anchors_.size
         if n_anchors < 8 * lanes:
@@ -440,58 +488,21 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         else:
             columns = np.arange(n_anchors // lanes * lanes)
         wanted = np.ascontiguousarray(wanted[:, columns])
-        to_docks = self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs)
+        to_docks = self._in_units(self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs))
         nowhere = np.full(columns.size, -1, dtype=np.int32)
         items = np.arange(len(wanted), dtype=np.int32)
-        return _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        docks, weights, errors = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
+
+    def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
+        """Return distances as float32, divided by the unit of the fit."""
+        return np.ascontiguousarray(distances if self._unit == 1 else distances / self._unit, dtype=np.float32)
 
 
 def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the ``k`` smallest of each row and where they are, ascending."""
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(distances, order, axis=1), order
-
-
-def find_copies(space: Space) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find items in the same place; return the first of each place, and for every item which of these it is."""
-    n = space.n_items
-    if space.metric == "precomputed":
-        pairs = [np.argwhere(block == 0) + np.array([rows[0], 0]) for rows, block in space.blocks()]
-        i, j = np.concatenate(pairs).T
-        place = connected_components(csr_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[1]
-    else:
-        place = np.unique([hash_row(space.X, row) for row in range(n)], return_inverse=True)[1].ravel()
-    first = np.sort(np.unique(place, return_index=True)[1])
-    number = np.empty(n, dtype=np.int64)
-    number[place[first]] = np.arange(first.size)
-    return first, number[place]
-
-
-def hash_row(X: Any, row: int) -> bytes:
-    """Return the same bytes for the same row, and others for any other."""
-    if isinstance(X, np.ndarray):
-        values = (X[row] + 0.0).tobytes()  # -0.0 is 0.0
-    else:
-        begin, end = X.indptr[row], X.indptr[row + 1]
-        there = X.data[begin:end] != 0
-        order = np.argsort(X.indices[begin:end][there], kind="stable")
-        values = X.indices[begin:end][there][order].tobytes() + b"|" + X.data[begin:end][there][order].tobytes()
-    return hashlib.blake2b(values, digest_size=16).hexdigest().encode()
-
-
-def add_copies(graph: Graph, first: NDArray[np.int64], copy_of: NDArray[np.int64]) -> Graph:
-    """Return a graph over all items from one over different ones; a copy is joined to its original by length 0."""
-    n = copy_of.size
-    vertex = np.concatenate([first, n + np.arange(graph.n_vertices - graph.n_items)])
-    copies = np.setdiff1d(np.arange(n), first)
-    edges = graph.edges
-    return Graph.from_edges(
-        np.concatenate([vertex[edges.i], copies]),
-        np.concatenate([vertex[edges.j], first[copy_of[copies]]]),
-        np.concatenate([edges.weight, np.zeros(copies.size, np.float32)]),
-        n_vertices=n + graph.n_vertices - graph.n_items,
-        n_items=n,
-    )
 
 
 def complete_graph(space: Space) -> Graph:

@@ -48,10 +48,12 @@ class Engine:
     ) -> None:
         self.topology = topology
         self.n_items = n_items
+        is_hub: NDArray[np.uint8] | None = None
         if isinstance(layout, str):
             is_hub = topology.choose_hubs(n_items)
             layout = None if is_hub is None else _core.HubLayout(topology, is_hub)
         self.layout = layout
+        self._is_hub = is_hub
         self.network: Network
         self.hubs: HubNetwork | None = None
         if weights.dtype == np.float32:
@@ -67,6 +69,10 @@ class Engine:
     def name(self) -> str:
         """``"hubs"`` or ``"general"``."""
         return "general" if self.hubs is None else "hubs"
+
+    def are_hubs(self, vertices: NDArray[np.int32]) -> bool:
+        """Whether the hub engine was chosen, and each of these vertices as a hub of it."""
+        return self._is_hub is not None and bool(self._is_hub[vertices].all())
 
     def with_weights(self, weights: NDArray[Any], n_jobs: int | None = None) -> Engine:
         """Return the same graph with other weights of the same type; cheap where they moved little."""

@@ -166,3 +166,24 @@ def spanning_tree(tail: Ids, head: Ids, worth: Floats, n_vertices: int) -> NDArr
     chosen[tree.data.astype(np.int64)] = True
     mask: NDArray[np.bool_] = chosen[rank.astype(np.int64)]
     return mask
+
+
+def keep_connected(tail: Ids, head: Ids, order: NDArray[np.int64], n_vertices: int, n_edges: int) -> NDArray[np.bool_]:
+    """Return which edges to keep: a spanning forest, then as many as there is room for, the first in the order first.
+
+    Examples
+    --------
+    A triangle, and an edge beside it that is last in the order:
+
+    >>> import numpy as np
+    >>> from prodige.fitting import keep_connected
+    >>> tail, head = np.array([[0, 0, 1, 2], [1, 2, 2, 3]], dtype=np.int32)
+    >>> keep_connected(tail, head, np.array([2, 0, 1, 3]), n_vertices=4, n_edges=3)
+    array([ True, False,  True,  True])
+    """
+    rank = np.empty(order.size)
+    rank[order] = -np.arange(order.size)
+    mask = spanning_tree(tail, head, rank, n_vertices)
+    others = order[~mask[order]]
+    mask[others[: max(n_edges - int(mask.sum()), 0)]] = True
+    return mask

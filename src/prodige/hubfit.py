@@ -12,6 +12,7 @@ error would rise without them, and the budget takes the best.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -88,6 +89,9 @@ def fit_hubs(
     n = landmarks.n_items
     n_hubs = choose_n_hubs(n, numbers_per_item) if n_hubs is None else n_hubs
     n_hubs = min(n_hubs, most_hubs(n, numbers_per_item))
+    hurried = pace.in_a_hurry
+    if hurried:  # no time to thin a graph out: it starts within the budget
+        n_hubs = min(n_hubs, math.isqrt(int((numbers_per_item - 3) * n)))
     n_edges = int((numbers_per_item * n - n - n_hubs) / 2 + 1e-9)
     n_arcs = max(2, round(numbers_per_item))
     graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs))
@@ -98,21 +102,21 @@ def fit_hubs(
         for progress in pace.run():
             turn = len(pace.history) % ROUND
             # The last quarter only learns weights, in ever smaller steps.
-            if turn == 0 and 0 < progress < REWIRED and pace.history:
+            if turn == 0 and 0 < progress < REWIRED and pace.history and not hurried:
                 share = min(progress / THINNED, 1)
                 limit = round(n_start * (n_edges / n_start) ** share)
-                graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks)
+                graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks, pace)
                 graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random)
             elif progress >= REWIRED and graph.n_edges > n_edges:
-                graph = shrink(graph, n_edges, choosing, n_arcs, blocks)
+                graph = shrink(graph, n_edges, choosing, n_arcs, blocks, pace)
             late = max(progress - REWIRED, 0) / (1 - REWIRED)
             loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
             pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
     except KeyboardInterrupt:
         pace.stopped = "interrupt"
     if graph.n_edges > n_edges or pace.stopped != "finished":
-        graph = shrink(graph, n_edges, choosing, n_arcs, blocks)
-        for _ in range(ROUND):
+        graph = shrink(graph, n_edges, choosing, n_arcs, blocks, pace)
+        for _ in range(1 if pace.is_over else ROUND):
             graph.newton(blocks.draw(), rate=0.5)
     return graph
 
@@ -288,15 +292,16 @@ def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.
     )
 
 
-def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks) -> HubGraph:
-    """Drop edges until at most ``n_edges`` are left, not too many at once.
+def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks, pace: Pace) -> HubGraph:
+    """Drop edges until at most ``n_edges`` are left, not too many at once unless the time is up.
 
     What an edge is worth is measured while all others are there; the more go together, the less that says.
     """
     while graph.n_edges > n_edges:
         for _ in range(3):
             graph.newton(blocks.draw(), rate=1.0)
-        graph = rewire(graph, max(n_edges, int(_GENTLY * graph.n_edges)), share, n_arcs, blocks.random)
+        gently = 0 if pace.is_over else int(_GENTLY * graph.n_edges)
+        graph = rewire(graph, max(n_edges, gently), share, n_arcs, blocks.random)
         graph.newton(blocks.draw(), rate=1.0)
     return graph
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from prodige._validation import MAX_INT32, check_integer, check_vector
+from prodige._validation import MAX_INT32, check_ids, check_integer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -294,33 +294,6 @@ def check_interactions(user_items: Any, name: str = "user_items") -> csr_array:
     return result
 
 
-def check_ids(name: str, values: ArrayLike, n: int, kind: str) -> Ids:
-    """Return ids of users or items, after making sure that they are.
-
-    Examples
-    --------
-    >>> from prodige.interactions import check_ids
-    >>> check_ids("users", 3, 10, "user")
-    array([3])
-    >>> check_ids("users", [3, 10], 10, "user")
-    Traceback (most recent call last):
-        ...
-    IndexError: users[1] = 10 is not a user: the model was fitted to users 0 to 9
-    """
-    array = check_vector(name, values)
-    if array.size == 0:
-        return np.empty(0, np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must hold integers ({kind} ids), got dtype {array.dtype} such as {array[0]!r}")
-    bad = np.flatnonzero((array < 0) | (array >= n))
-    if bad.size:
-        raise IndexError(
-            f"{name}[{bad[0]}] = {array[bad[0]]} is not {'an' if kind[0] in 'aeio' else 'a'} {kind}: "
-            f"the model was fitted to {kind}s 0 to {n - 1}"
-        )
-    return array.astype(np.int64)
-
-
 def check_scores(scores: Scores, users: Ids) -> None:
     """Refuse scores that are not numbers: nothing can be said about their order."""
     is_nan = np.isnan(scores.max(axis=1))  # of all numbers and nan, nan is the largest
@@ -415,4 +388,4 @@ def without_needless_ties(scores: Scores, is_candidate: NDArray[np.bool_], n: in
     return is_candidate
 
 
-__all__ = ["Recommender", "best", "check_ids", "check_interactions"]
+__all__ = ["Recommender", "best", "check_interactions"]

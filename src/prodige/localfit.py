@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from prodige.candidates import Candidates, knn
+from prodige.candidates import Candidates
 from prodige.engine import count_threads
 from prodige.fitting import Blocks, FittedGraph, Floats, Ids, spanning_tree
 from prodige.landmarks import Landmarks
@@ -114,7 +114,7 @@ def fit_local(
     random = check_random_state(random_state)
     pace = Pace(N_STEPS) if pace is None else pace
     n_edges = int((numbers_per_item - 1) * space.n_items / 2 + 1e-9)
-    edges = join_components(space, knn(space.X, _N_NEIGHBORS, space.metric))
+    edges = join_components(space, space.neighbors(_N_NEIGHBORS))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, count_threads(n_jobs))
     detours = measure_detours(space, edges)
     n_start = max(min(int((detours > 1 + _EXACT).sum()), 3 * n_edges), n_edges)

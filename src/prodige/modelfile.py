@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -69,10 +70,7 @@ def unpack(data: bytes, name: str = "the model") -> tuple[dict[str, Any], dict[s
         description = json.loads(parts.pop(DESCRIPTION))
         if not isinstance(description, dict):
             raise ValueError("the description is no object")
-        arrays = {
-            part.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-            for part, content in parts.items()
-        }
+        arrays = {part.removesuffix(".npy"): read_array(part, content) for part, content in parts.items()}
     except FileFormatError:
         raise
     # What zipfile, lzma, json and NumPy raise on damaged input is not one kind of error.
@@ -102,6 +100,19 @@ def entry(name: str) -> zipfile.ZipInfo:
     head = zipfile.ZipInfo(name, _TIME)
     head.compress_type = zipfile.ZIP_LZMA
     return head
+
+
+def read_array(name: str, content: bytes) -> NDArray[Any]:
+    """Return an array whose header and content agree on its size; NumPy alone would make room for what is said."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"{name} has another version of the format")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size != len(content) - stream.tell():
+        raise ValueError(f"{name} has {len(content) - stream.tell()} bytes for shape {shape} of {dtype}, {size} bytes")
+    stream.seek(0)
+    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def read_entry(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> bytes:

@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
+# Setting up takes a small part of a run that is worth its while: the rest takes this many times as long.
+_HURRY = 3.0
+
 
 @dataclass(frozen=True)
 class Status:
@@ -88,6 +91,16 @@ class Pace:
     def seconds(self) -> float:
         """Seconds since the run began, with those spent before."""
         return time.perf_counter() - self._start
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up; never where steps are counted."""
+        return self.max_time is not None and self.seconds >= self.max_time
+
+    @property
+    def in_a_hurry(self) -> bool:
+        """Whether the time left is no more than a few times what was spent so far: enough for a start, not for more."""
+        return self.max_time is not None and self.max_time < (1 + _HURRY) * self.seconds
 
     def run(self, end: float = 1.0) -> Iterator[float]:
         """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""

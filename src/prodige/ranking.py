@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
-from prodige._validation import MAX_INT32, check_integer
-from prodige.interactions import check_ids, check_interactions, check_scores, parts
+from prodige._validation import MAX_INT32, check_ids, check_integer
+from prodige.interactions import check_interactions, check_scores, parts
 
 # Scores of one block of users: 16 MiB as float32.
 _BLOCK = 1 << 22

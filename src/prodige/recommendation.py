@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prodige import fileformat
-from prodige._validation import MAX_INT32, check_integer
+from prodige._validation import MAX_INT32, check_ids, check_integer
 from prodige.engine import count_threads
 from prodige.graph import Graph
-from prodige.interactions import Recommender, best, check_ids, check_interactions, parts
+from prodige.interactions import Recommender, best, check_interactions, parts
 from prodige.pace import Callback, Pace
 
 if TYPE_CHECKING:

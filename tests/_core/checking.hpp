@@ -1,23 +1,28 @@
-// What the core's tests are written with: checks that go on after a failure, random numbers, and a runner.
+// What the core's tests are written with: checks that name the place and the case, numbers drawn alike everywhere,
+// callers who lose patience, and the runner.
 #pragma once
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "parallel.hpp"
 #include "types.hpp"
 
 namespace prodige {
+
+// -- checking
 
 inline int n_failed_checks = 0;
 inline int n_shown_checks = 0;  // of the running test: one bug fails a thousand checks
@@ -83,6 +88,51 @@ class Random {
     std::mt19937_64 engine_;
 };
 
+// -- cancellation
+
+// Somebody who wants every call to stop, and remembers being asked.
+struct Impatience {
+    std::thread::id caller = std::this_thread::get_id();
+    int n_questions = 0;
+    bool asked_elsewhere = false;
+    Watch watch{[this] {
+        ++n_questions;
+        asked_elsewhere |= std::this_thread::get_id() != caller;
+        return true;
+    }};
+};
+
+using Call = std::function<void(Watch&)>;
+
+// Whether the call was cancelled. On a busy machine helpers may do all the work while the caller, who alone asks,
+// waits for a processor: then it is tried again.
+inline bool is_cancelled(const Call& call, Impatience& impatience) {
+    try {
+        call(impatience.watch);
+        return false;
+    } catch (const Cancelled&) {
+        CHECK(impatience.n_questions == 1 && !impatience.asked_elsewhere);
+        CHECK_THROWS(Cancelled, impatience.watch.check());  // once stopped, stopped
+        return true;
+    }
+}
+
+// Watches do not ask in their first 50 ms; those of all calls wait together.
+inline void check_cancelled(std::vector<Call> calls) {
+    for (int attempt = 0; attempt < 200 && !calls.empty(); ++attempt) {
+        std::vector<std::unique_ptr<Impatience>> impatiences;
+        for (std::size_t c = 0; c < calls.size(); ++c) impatiences.push_back(std::make_unique<Impatience>());
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        std::vector<Call> finished;
+        for (std::size_t c = 0; c < calls.size(); ++c)
+            if (!is_cancelled(calls[c], *impatiences[c])) finished.push_back(calls[c]);
+        calls = finished;
+    }
+    CHECK(calls.empty());
+}
+
+// -- running
+
 inline const char* running = "";
 
 // A search that never ends should fail by name, not by the patience of whoever waits for it.
@@ -130,7 +180,10 @@ class Runner {
 #define RUN(test) runner.run(#test, test)
 #define RUN_BOTH(test) runner.run_both(#test, test<float>, test<double>)
 
-// Tests of counting and of word vectors, in a file of their own.
+// -- the other files
+
+void run_flows_tests(Runner& runner);
+void run_text_tests(Runner& runner);
 void run_word_tests(Runner& runner);
 
 }  // namespace prodige

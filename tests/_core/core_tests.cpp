@@ -1834,47 +1834,6 @@ void test_two_callers() {
 
 // -- cancellation
 
-// Somebody who wants every call to stop, and remembers being asked.
-struct Impatience {
-    std::thread::id caller = std::this_thread::get_id();
-    int n_questions = 0;
-    bool asked_elsewhere = false;
-    Watch watch{[this] {
-        ++n_questions;
-        asked_elsewhere |= std::this_thread::get_id() != caller;
-        return true;
-    }};
-};
-
-using Call = std::function<void(Watch&)>;
-
-// Whether the call was cancelled. On a busy machine helpers may do all the work while the caller, who alone asks,
-// waits for a processor: then it is tried again.
-bool is_cancelled(const Call& call, Impatience& impatience) {
-    try {
-        call(impatience.watch);
-        return false;
-    } catch (const Cancelled&) {
-        CHECK(impatience.n_questions == 1 && !impatience.asked_elsewhere);
-        CHECK_THROWS(Cancelled, impatience.watch.check());  // once stopped, stopped
-        return true;
-    }
-}
-
-// Watches do not ask in their first 50 ms; those of all calls wait together.
-void check_cancelled(std::vector<Call> calls) {
-    for (int attempt = 0; attempt < 200 && !calls.empty(); ++attempt) {
-        std::vector<std::unique_ptr<Impatience>> impatiences;
-        for (std::size_t c = 0; c < calls.size(); ++c) impatiences.push_back(std::make_unique<Impatience>());
-        std::this_thread::sleep_for(std::chrono::milliseconds(60));
-        std::vector<Call> finished;
-        for (std::size_t c = 0; c < calls.size(); ++c)
-            if (!is_cancelled(calls[c], *impatiences[c])) finished.push_back(calls[c]);
-        calls = finished;
-    }
-    CHECK(calls.empty());
-}
-
 // In the middle of a search, with its scratch memory and its targets in use.
 template <class T>
 void test_cancelled_search() {
@@ -2505,6 +2464,7 @@ int run_all() {
     RUN(test_stress_of_graphs);
     RUN(test_stress_has_the_same_bits_for_any_jobs);
     RUN(test_attach);
+    run_flows_tests(runner);
     RUN_BOTH(test_leaves_that_are_seeds);
     RUN_BOTH(test_twins_of_a_local_edge);
     RUN_BOTH(test_sums_beyond_the_largest_number);
@@ -2550,6 +2510,7 @@ int run_all() {
     RUN_BOTH(test_cancelled_gradients);
     RUN(test_cancelled_stress);
     run_word_tests(runner);
+    run_text_tests(runner);
     return runner.finish();
 }
 

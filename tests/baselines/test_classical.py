@@ -1,4 +1,4 @@
-"""Classical scaling from landmarks."""
+"""Where baselines start from."""
 
 from __future__ import annotations
 
@@ -7,25 +7,11 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from prodige.baselines import classical
-from prodige.baselines.classical import best_scale, classical_scaling, start
+from prodige.baselines.classical import best_scale, start
 from prodige.space import Space
 
 POINTS = np.random.default_rng(4).normal(size=(80, 3))
 DISTANCES = cdist(POINTS, POINTS)
-
-
-def test_enough_components_give_all_distances_back() -> None:
-    for n_landmarks in (80, 10):
-        landmarks = np.arange(n_landmarks)
-        embedding = classical_scaling(DISTANCES[landmarks], landmarks, 3)
-        np.testing.assert_allclose(cdist(embedding, embedding), DISTANCES, atol=1e-8)
-
-
-def test_directions_without_extent_are_zero() -> None:
-    embedding = classical_scaling(DISTANCES, np.arange(80), 5)
-    assert embedding.shape == (80, 5)
-    assert (embedding[:, 3:] == 0).all()
-    assert (classical_scaling(np.zeros((4, 4)), np.arange(4), 2) == 0).all()
 
 
 def test_start_is_in_units_of_the_mean_distance() -> None:

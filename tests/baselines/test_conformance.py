@@ -48,7 +48,7 @@ class TestBaseline:
         return clone(unfitted).fit(POINTS)  # type: ignore[no-any-return]
 
     def test_parameters_are_only_stored(self, unfitted: Baseline) -> None:
-        marks = {name: object() for name in inspect.signature(type(unfitted)).parameters}
+        marks: dict[str, Any] = {name: object() for name in inspect.signature(type(unfitted)).parameters}
         assert type(unfitted)(**marks).get_params() == marks
         assert {"metric", "random_state", "n_jobs", "verbose"} <= marks.keys()
         with pytest.raises(NotFittedError):

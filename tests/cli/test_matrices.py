@@ -267,13 +267,6 @@ def test_parquet(tmp_path: Path) -> None:
         read_matrix(tmp_path / "nowhere.parquet")
 
 
-@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
-def test_parquet_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"pip install 'prodige\[tables\]'"):
-        read_matrix(tmp_path / "x.parquet")
-
-
 def test_unknown_endings(tmp_path: Path) -> None:
     known = ".npy, .npz, .csv, .parquet"
     assert complaint(tmp_path / "x.xlsx") == f"files ending in .xlsx are not read; give one of {known}"

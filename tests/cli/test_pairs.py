@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +122,6 @@ def test_parquet(tmp_path: Path) -> None:
     assert "cannot be read as Parquet" in complaint(path)
     with pytest.raises(FileNotFoundError):
         read_pairs(tmp_path / "nowhere.parquet")
-
-
-@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
-def test_parquet_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match=r"pip install 'prodige\[tables\]'"):
-        read_pairs(tmp_path / "p.parquet")
 
 
 def test_unknown_endings(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from prodige.cli import app
 from prodige.cli.reproduce import Budget, Name
 from prodige.datasets import Dataset
 from prodige.evaluation import evaluate
-from prodige.reproduce import table1
+from prodige.reproduce import table1, tables
 from prodige.space import Space, unit_rows
 
 runner = CliRunner()
@@ -227,7 +227,7 @@ def test_tables_and_files(fake: list[Any], tmp_path: Path) -> None:
         assert page == table1.markdown(table)
         assert table["origin"]["command"] in page
         assert str(tmp_path) not in page
-        assert f"| {table1.spread(table['rows'][1]['mse'])} |" in page
+        assert f"| {tables.spread(table['rows'][1]['mse'])} |" in page
         assert table1.title(table) in result.stdout
     assert "0.03289" in (folder / "table1-glove10k-4.md").read_text()
 

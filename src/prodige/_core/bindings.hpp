@@ -1,9 +1,11 @@
-// What all bindings share: arrays in and out, and how the core is called.
+// What all bindings share: arrays in and out, the checks on them, and how the core is called.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
 #include <memory>
@@ -62,11 +64,16 @@ class Owned {
     std::size_t size_;
 };
 
-template <class T>
-Output<T> copy_out(std::span<const T> values) {
+template <class Values, class T = typename Values::value_type>
+Output<T> copy_out(const Values& values, std::initializer_list<std::size_t> shape) {
     Owned<T> owned(values.size());
     std::copy(values.begin(), values.end(), owned.data());
-    return owned.release({values.size()});
+    return owned.release(shape);
+}
+
+template <class Values>
+auto copy_out(const Values& values) {
+    return copy_out(values, {values.size()});
 }
 
 // Lets go of the GIL while the core works, and of the work where a signal wants that.
@@ -84,13 +91,6 @@ void run(Work&& work) {
     }
 }
 
-inline void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
-    for (std::size_t p = 0; p < vertices.size(); ++p)
-        if (vertices[p] < 0 || vertices[p] >= n_vertices)
-            throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
-                                    " is not a vertex: there are " + std::to_string(n_vertices));
-}
-
 inline void check_jobs(int n_jobs) {
     if (n_jobs < 1) throw std::invalid_argument("n_jobs = " + std::to_string(n_jobs) + " is below 1");
 }
@@ -101,6 +101,35 @@ inline void check_size(const char* name, std::size_t size, std::size_t expected)
                                     std::to_string(expected));
 }
 
+inline void check_vertices(const char* name, std::span<const Vertex> vertices, Vertex n_vertices) {
+    for (std::size_t p = 0; p < vertices.size(); ++p)
+        if (vertices[p] < 0 || vertices[p] >= n_vertices)
+            throw std::out_of_range(std::string(name) + "[" + std::to_string(p) + "] = " + std::to_string(vertices[p]) +
+                                    " is not a vertex: there are " + std::to_string(n_vertices));
+}
+
+inline void check_count(const char* name, Vertex count, Vertex n_vertices) {
+    if (count < 0 || count > n_vertices)
+        throw std::invalid_argument(std::string(name) + " = " + std::to_string(count) + " is not between 0 and " +
+                                    std::to_string(n_vertices));
+}
+
+// Distances to targets, or to the first n_columns vertices, as fill(targets, distances, watch) writes them.
+template <class T, class Fill>
+Output<T> find_distances(std::size_t n_sources, const std::optional<Array<Vertex>>& targets, Vertex n_columns,
+                         Vertex n_vertices, Fill&& fill) {
+    check_vertices("targets", view(targets), n_vertices);
+    if (!targets) check_count("n_columns", n_columns, n_vertices);
+    const std::size_t columns = targets ? targets->size() : static_cast<std::size_t>(n_columns);
+    Owned<T> out(n_sources * columns);
+    if (columns > 0) run([&](Watch& watch) { fill(view(targets), Matrix<T>{out.data(), n_sources, columns}, watch); });
+    return out.release({n_sources, columns});
+}
+
+// One file for each theme.
+void bind_search(nb::module_& m);
+void bind_forest(nb::module_& m);
+void bind_fitting(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
 

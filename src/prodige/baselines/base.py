@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from prodige._validation import check_vector
+from prodige._validation import check_ids
 from prodige.engine import count_threads
 from prodige.evaluation import mean_squared_error
 from prodige.space import Metric, Space
@@ -35,6 +35,15 @@ Items = NDArray[np.int64]
 
 class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     """The interface of all baselines; a new one implements ``_fit``, ``_distances`` and ``numbers_per_item``.
+
+    Parameters
+    ----------
+    metric : str or callable
+        Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
+    random_state : int, RandomState or None
+    n_jobs : int, optional
+        Threads; all processors when left out.
+    verbose : int
 
     Attributes
     ----------
@@ -57,8 +66,18 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     [(3, 3)]
     """
 
-    metric: Metric
-    n_jobs: int | None
+    def __init__(
+        self,
+        metric: Metric = "euclidean",
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.metric = metric
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @property
     @abstractmethod
@@ -90,8 +109,8 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def distances(self, sources: ArrayLike, targets: ArrayLike | None = None) -> NDArray[np.float32]:
         """Return the distances from some items to others, to all when ``targets`` is left out."""
         check_is_fitted(self)
-        rows = check_items("sources", sources, self.n_items_)
-        columns = np.arange(self.n_items_) if targets is None else check_items("targets", targets, self.n_items_)
+        rows = check_ids("sources", sources, self.n_items_, "item")
+        columns = np.arange(self.n_items_) if targets is None else check_ids("targets", targets, self.n_items_, "item")
         result = np.asarray(self._distances(rows, columns), dtype=np.float32)
         result[rows[:, None] == columns[None]] = 0
         return result
@@ -124,16 +143,17 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Return a new array of distances of valid items; what it says of an item and itself is overwritten."""
 
 
-def check_items(name: str, values: ArrayLike, n_items: int) -> Items:
-    """Return item ids after making sure they are."""
-    array = check_vector(name, values)
-    if array.size == 0:
-        return np.empty(0, np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must hold integers (item ids), got dtype {array.dtype} such as {array[0]!r}")
-    bad = np.flatnonzero((array < 0) | (array >= n_items))
-    if bad.size:
-        raise IndexError(
-            f"{name}[{bad[0]}] = {array[bad[0]]} is not an item: the baseline was fitted to items 0 to {n_items - 1}"
-        )
-    return array.astype(np.int64)
+class Vectors(Baseline):
+    """A baseline that keeps a vector for each item.
+
+    Attributes
+    ----------
+    embedding_ : ndarray of float32, shape [N, n_components]
+    """
+
+    n_components: int
+
+    @property
+    def numbers_per_item(self) -> float:
+        """The coordinates."""
+        return float(self.n_components)

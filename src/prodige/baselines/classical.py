@@ -1,8 +1,4 @@
-"""Classical scaling from landmarks: a good place to start from, for any metric.
-
-Landmarks are placed by the eigenvectors of their double-centred squared distances, all other items by their distances
-to the landmarks (de Silva and Tenenbaum, 2004). For Euclidean distances this is PCA of the landmarks.
-"""
+"""Where baselines that descend start from: classical scaling from landmarks, for any metric."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige.scaling import classical_scaling
 from prodige.space import Space
 
 N_LANDMARKS = 500
@@ -68,23 +65,6 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     embedding *= best_scale(Space(embedding).distances(landmarks), distances)
     embedding += random.normal(scale=0.01, size=embedding.shape)
     return Start(embedding, mean, landmarks, distances)
-
-
-def classical_scaling(
-    distances: NDArray[np.float64], landmarks: NDArray[np.int64], n_components: int
-) -> NDArray[np.float64]:
-    """Return coordinates of all items, 0 in directions that the landmarks do not span, shape [N, K]."""
-    squares = distances**2
-    among = squares[:, landmarks]
-    mean = among.mean(axis=1)
-    centred = (mean[:, None] + mean[None] - among - mean.mean()) / 2
-    values, vectors = np.linalg.eigh(centred)
-    values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
-    real = values > 1e-9 * max(values[0], np.finfo(np.float64).tiny)
-    basis = vectors[:, real] / np.sqrt(values[real])
-    embedding = np.zeros((distances.shape[1], n_components))
-    embedding[:, : basis.shape[1]] = (mean[:, None] - squares).T @ basis / 2
-    return embedding
 
 
 def best_scale(given: NDArray[np.float32], wanted: NDArray[np.float32]) -> float:

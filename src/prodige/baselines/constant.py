@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.baselines.base import Baseline, Items
-from prodige.space import Metric, Space
+from prodige.space import Space
 
 
 class Constant(Baseline):
@@ -37,19 +37,6 @@ class Constant(Baseline):
     >>> Constant().fit([[0.0], [1.0], [3.0]]).distances([0])
     array([[0., 2., 2.]], dtype=float32)
     """
-
-    def __init__(
-        self,
-        metric: Metric = "euclidean",
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.metric = metric
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def numbers_per_item(self) -> float:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from prodige._validation import check_integer
-from prodige.baselines.base import Baseline, Items
+from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.space import Metric, Space
 
 
-class MDS(Baseline):
+class MDS(Vectors):
     """Metric multidimensional scaling, for any metric and without a matrix of all distances.
 
     Vectors start from classical scaling and are moved by Adam.
@@ -77,11 +77,6 @@ class MDS(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @property
-    def numbers_per_item(self) -> float:
-        """The coordinates."""
-        return float(self.n_components)
 
     def _fit(self, space: Space) -> None:
         began = time.perf_counter()

@@ -11,11 +11,11 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from prodige._validation import check_integer
-from prodige.baselines.base import Baseline, Items
+from prodige.baselines.base import Items, Vectors
 from prodige.space import Metric, Space
 
 
-class PCA(Baseline):
+class PCA(Vectors):
     """Euclidean distances between projected rows.
 
     The paper counts the coordinates. The basis is not counted anywhere, as distances between the fitted items do not
@@ -59,11 +59,6 @@ class PCA(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @property
-    def numbers_per_item(self) -> float:
-        """The coordinates."""
-        return float(self.n_components)
 
     def _fit(self, space: Space) -> None:
         from sklearn.decomposition import PCA as Projection  # noqa: N811 - two PCAs need two names

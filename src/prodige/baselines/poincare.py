@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from prodige._validation import check_integer
-from prodige.baselines.base import Baseline, Items
+from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import Start, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.baselines.star import radii
@@ -34,7 +34,7 @@ _SIZES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 _JUDGES = 100
 
 
-class PoincareMDS(Baseline):
+class PoincareMDS(Vectors):
     """Multidimensional scaling in hyperbolic space, for any metric and without a matrix of all distances.
 
     Points start in the directions of classical scaling, at the distance from the centre that the best star or classical
@@ -102,11 +102,6 @@ class PoincareMDS(Baseline):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @property
-    def numbers_per_item(self) -> float:
-        """The coordinates."""
-        return float(self.n_components)
 
     @property
     def shared_numbers(self) -> int:

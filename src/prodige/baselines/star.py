@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.baselines.base import Baseline, Items
-from prodige.space import Metric, Space
+from prodige.space import Space
 
 
 class Star(Baseline):
@@ -44,19 +44,6 @@ class Star(Baseline):
     >>> Star().fit([[0.0], [1.0], [3.0]]).radius_
     array([1., 0., 2.], dtype=float32)
     """
-
-    def __init__(
-        self,
-        metric: Metric = "euclidean",
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.metric = metric
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def numbers_per_item(self) -> float:

@@ -99,7 +99,7 @@ class VectorTextClassifier(TextClassifier):
             shape = coordinates.shape
             network = self._network(nn.Embedding(shape[0], shape[1], padding_idx=PADDING, _weight=coordinates))
             take_over(network, teacher, weights)
-            training = self._training("short vectors", corpus, classes, -(-self.n_epochs // 2), random)
+            training = self._training("short vectors", corpus, classes, self.n_epochs, random)
             network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)

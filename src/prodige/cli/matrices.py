@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
 from prodige.fileformat import shortened
 
 PICKLED = (
@@ -79,12 +80,9 @@ def read_matrix(path: Path, key: str | None = None) -> Matrix:
         ".csv": read_csv,
         ".parquet": read_parquet,
     }
-    suffix = path.suffix.lower()
-    if suffix not in readers:
-        kind = f"ending in {suffix}" if suffix else "without an ending"
-        raise ValueError(f"{path}: files {kind} are not read; give one of {', '.join(readers)}")
+    ending = check_ending(path, readers, f"give one of {', '.join(readers)}")
     try:
-        matrix = readers[suffix](path)
+        matrix = readers[ending](path)
         check_numbers(matrix.X)
     except (ValueError, EOFError, zipfile.BadZipFile, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -164,16 +162,9 @@ def load_sparse(file: Any) -> Any:
 
 def read_csv(path: Path) -> Matrix:
     """Read comma-separated values, with or without a line of names; text columns are left out."""
-    # A byte order mark, as spreadsheets write it, is no part of the first name.
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        lines = ((reader.line_num, cells) for cells in reader if cells)
-        first = list(islice(lines, 2))
-        if not first:
-            raise ValueError("it is empty")
+    with open_lines(path) as (first, others):
         layout = Layout.guess(first[0][1], first[-1][1])
-        rows = first[layout.has_names :]
-        X = np.array([*layout.parse(iter(rows)), *layout.parse(lines)], dtype=np.float64)
+        X = np.array([*layout.parse(chain(first[layout.has_names :], others))], dtype=np.float64)
     return Matrix(X.reshape(-1, len(layout.numeric)), layout.notes)
 
 
@@ -219,7 +210,7 @@ class Layout:
             raise ValueError("it has no numeric column; fields must be separated by commas, with a point in decimals")
         return cls(n, has_names, numeric, notes)
 
-    def parse(self, lines: Iterator[tuple[int, list[str]]]) -> Iterator[NDArray[np.float64]]:
+    def parse(self, lines: Iterable[Line]) -> Iterator[NDArray[np.float64]]:
         """Yield the numbers of each line."""
         for line, cells in lines:
             if len(cells) != self.n_columns:
@@ -235,15 +226,6 @@ class Layout:
                 ) from None
 
 
-def is_number(cell: str) -> bool:
-    """Whether a cell can be read as a number."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def is_text(cell: str) -> bool:
     """Whether a cell says something that is not a number; an empty one says nothing."""
     return bool(cell.strip()) and not is_number(cell)
@@ -251,17 +233,7 @@ def is_text(cell: str) -> bool:
 
 def read_parquet(path: Path) -> Matrix:
     """Read a table by pandas; columns that are not numeric are left out."""
-    try:
-        import pandas as pd
-        import pyarrow
-    except ImportError as error:
-        raise ImportError("reading .parquet files needs pandas and pyarrow; pip install 'prodige[tables]'") from error
-
-    with open(path, "rb") as file:  # the system says best what is wrong with a path
-        try:
-            table = pd.read_parquet(file, engine="pyarrow")
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"it cannot be read as Parquet ({error})") from error
+    table = read_frame(path)
     is_numeric = [dtype.kind in "fiub" for dtype in table.dtypes]
     notes = [
         f"column {column + 1} ({str(name)!r}) is not numeric: left out"

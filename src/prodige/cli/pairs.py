@@ -10,14 +10,14 @@ import csv
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from prodige.cli.matrices import is_number
+from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
 from prodige.fileformat import shortened
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -97,36 +97,25 @@ def read_pairs(path: Path, columns: Columns = FIRST, header: bool | None = None)
     array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    suffix = path.suffix.lower()
-    if suffix not in (*DELIMITERS, ".parquet"):
-        kind = f"ending in {suffix}" if suffix else "without an ending"
-        known = ", ".join((*DELIMITERS, ".parquet"))
-        raise ValueError(
-            f"{path}: files {kind} are not read; give a table of pairs ({known}), or a saved .prodige file"
-        )
+    known = (*DELIMITERS, ".parquet")
+    ending = check_ending(path, known, f"give a table of pairs ({', '.join(known)}), or a saved .prodige file")
     try:
-        if suffix == ".parquet":
+        if ending == ".parquet":
             return read_parquet(path, columns)
-        return read_text(path, DELIMITERS[suffix], columns, header)
+        return read_text(path, DELIMITERS[ending], columns, header)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def read_text(path: Path, delimiter: str, columns: Columns, header: bool | None) -> Pairs:
     """Read lines of cells."""
-    # A byte order mark, as spreadsheets write it, is no part of the first name.
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter=delimiter)
-        lines = ((reader.line_num, cells) for cells in reader if cells)
-        first = list(islice(lines, 2))
-        if not first:
-            raise ValueError("it is empty")
+    with open_lines(path, delimiter) as (first, others):
         notes: list[str] = []
         if header is None:
             header, notes = (True, []) if columns.have_names else guess_header(first[0][1], first[-1][1])
         names = first[0][1] if header else [""] * len(first[0][1])
         places = find_columns(names, columns, notes)
-        return collect(parse(chain(first[header:], lines), len(names), places), notes)
+        return collect(parse(chain(first[header:], others), len(names), places), notes)
 
 
 def guess_header(first: list[str], second: list[str]) -> tuple[bool, list[str]]:
@@ -189,9 +178,7 @@ def find_column(names: list[str], option: str, wanted: str) -> int:
     raise ValueError(f"there is no column {wanted!r} for {option}; there are {len(names)}: {known}")
 
 
-def parse(
-    lines: Iterable[tuple[int, list[str]]], n_columns: int, places: tuple[int, int, int | None]
-) -> Iterator[Pair]:
+def parse(lines: Iterable[Line], n_columns: int, places: tuple[int, int, int | None]) -> Iterator[Pair]:
     """Yield what each line says."""
     user, item, count = places
     for line, cells in lines:
@@ -227,17 +214,7 @@ def collect(pairs: Iterable[Pair], notes: list[str]) -> Pairs:
 
 def read_parquet(path: Path, columns: Columns) -> Pairs:
     """Read a table by pandas."""
-    try:
-        import pandas as pd
-        import pyarrow
-    except ImportError as error:
-        raise ImportError("reading .parquet files needs pandas and pyarrow; pip install 'prodige[tables]'") from error
-
-    with open(path, "rb") as file:  # the system says best what is wrong with a path
-        try:
-            table = pd.read_parquet(file, engine="pyarrow")
-        except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"it cannot be read as Parquet ({error})") from error
+    table = read_frame(path)
     notes: list[str] = []
     names = [str(name) for name in table.columns]
     user, item, count = find_columns(names, columns, notes)

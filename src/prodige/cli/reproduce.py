@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ import typer
 from prodige.cli.errors import clean_errors, printable
 
 if TYPE_CHECKING:
-    from prodige.datasets import Dataset
+    from prodige.datasets import Dataset, Interactions
 
 
 class Start(str, Enum):
@@ -32,6 +33,13 @@ class Name(str, Enum):
     celeba10k = "celeba10k"
 
 
+class Kind(str, Enum):
+    """Files that figures are saved as."""
+
+    png = "png"
+    svg = "svg"
+
+
 class Budget(str, Enum):
     """The sizes of both tables, in numbers per item."""
 
@@ -39,6 +47,10 @@ class Budget(str, Enum):
     eight = "8"
 
 
+DATA_DIR = typer.Option(None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False)
+OUTPUT = typer.Option(
+    None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
+)
 JOBS = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processors to use; -1 for all.")
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")
 
@@ -91,44 +103,26 @@ def table1(
     budget: list[Budget] | None = typer.Option(
         None, help="Numbers per item. May be given several times; both when left out.", show_default=False
     ),
-    data_dir: Path | None = typer.Option(
-        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
-    ),
+    data_dir: Path | None = DATA_DIR,
     seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
     methods: str = typer.Option(
         "constant,star,pca,mds,graph", help='Some of these, "poincare" and "l0", which take long; or "all".'
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
-    ),
+    output: Path | None = OUTPUT,
     n_jobs: int = JOBS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Keep distances in 4 or 8 numbers an item: the graph beside vectors and the paper's figures."""
-    from rich.console import Console
-
     from prodige.reproduce import table1 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     data, missing = load(dataset, data_dir)
     for note in [] if as_json else missing:
         typer.echo(f"Note: {printable(note)}", err=True)
 
-    results = []
-    console = Console(stderr=True)
-    for one in data:
-        for size in budget or list(Budget):
-            # Cleared before the table is printed: a status line and a table do not go well on one terminal.
-            with nullcontext() if as_json else console.status("") as status:
-                report = status.update if status is not None else ignore
-                result = experiment.run(one, int(size.value), chosen, seeds, n_jobs, report)
-            results.append(result)
-            if output is not None:
-                write(experiment, output / f"table1-{one.name}-{size.value}", result)
-            if not as_json:
-                show(experiment, result)
+    fit = Fitting(experiment, "table1", chosen, seeds, n_jobs, output, as_json)
+    results = [fit(one, size) for one in data for size in budget or list(Budget)]
     if as_json:
         typer.echo(json.dumps({"results": results, "notes": missing}))
 
@@ -139,43 +133,26 @@ def table2(
     budget: list[Budget] | None = typer.Option(
         None, help="Numbers per user and item. May be given several times; both when left out.", show_default=False
     ),
-    data_dir: Path | None = typer.Option(
-        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
-    ),
+    data_dir: Path | None = DATA_DIR,
     seeds: int = typer.Option(1, min=1, help="Fits of each method that depends on a seed."),
     methods: str = typer.Option(
         "all",
         help="Some of popularity, svd, als, bpr, metric; random, bipartite, normal, hubs (graphs); item-knn, ease "
         "(uncompressed).",
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
-    ),
+    output: Path | None = OUTPUT,
     n_jobs: int = JOBS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Recommend in 4 or 8 numbers per user and item: the graph beside vectors and the paper's figures."""
-    from rich.console import Console
-
     from prodige import datasets
     from prodige.reproduce import table2 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     data = datasets.load_interactions("pinterest", data_dir)
-    results = []
-    console = Console(stderr=True)
-    for size in budget or list(Budget):
-        # Cleared before the table is printed: a status line and a table do not go well on one terminal.
-        with nullcontext() if as_json else console.status("") as status:
-            report = status.update if status is not None else ignore
-            result = experiment.run(data, int(size.value), chosen, seeds, n_jobs, report)
-        results.append(result)
-        if output is not None:
-            write(experiment, output / f"table2-{data.name}-{size.value}", result)
-        if not as_json:
-            show(experiment, result)
+    fit = Fitting(experiment, "table2", chosen, seeds, n_jobs, output, as_json)
+    results = [fit(data, size) for size in budget or list(Budget)]
     if as_json:
         typer.echo(json.dumps({"results": results}))
 
@@ -183,18 +160,14 @@ def table2(
 @app.command()
 @clean_errors()
 def table3(
-    data_dir: Path | None = typer.Option(
-        None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False
-    ),
+    data_dir: Path | None = DATA_DIR,
     seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
     methods: str = typer.Option(
         "all",
         help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18, distilled-18-8bit, "
         "distilled-8-8bit (vectors); graph.",
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="Folder for a .json and a .md file.", show_default=False
-    ),
+    output: Path | None = OUTPUT,
     n_jobs: int = JOBS,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -205,8 +178,7 @@ def table3(
     from prodige.reproduce import table3 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     data = datasets.load_texts("imdb", data_dir)
     with nullcontext() if as_json else Console(stderr=True).status("") as status:
         report = status.update if status is not None else ignore
@@ -219,7 +191,104 @@ def table3(
         show(experiment, result)
 
 
-def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
+@app.command()
+@clean_errors()
+def figures(
+    only: str = typer.Option(
+        "all", help="Some of figure1, curves, degrees, distances, bits, separated by commas.", show_default=False
+    ),
+    data_dir: Path | None = typer.Option(
+        None, help="Folder with mnist10k, instead of PRODIGE_DATA or a download.", show_default=False
+    ),
+    digits: bool = typer.Option(False, "--digits", help="Take the digits of scikit-learn, and look for nothing else."),
+    output: Path = typer.Option(Path("docs/figures"), "--output", "-o", help="Folder for the figures."),
+    seeds: int = typer.Option(5, min=1, help="Runs behind each learning curve."),
+    items: int = typer.Option(1000, min=10, help="Items of the learning curves; more take longer."),
+    tables: Path | None = typer.Option(
+        None, help="Folder with results of table1, which the figure of bits is drawn from.", show_default=False
+    ),
+    kind: Kind = typer.Option(Kind.png, "--format", help="Of the figures."),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Draw the paper's figures: a complete graph thinned, learning curves, degrees; and what goes with them."""
+    from rich.console import Console
+
+    from prodige.fileformat import replacing
+    from prodige.reproduce import figures as experiment
+
+    chosen = choose_methods(only, experiment.NAMES, "--only")
+    if "bits" in chosen and only != "all" and tables is None:
+        raise typer.BadParameter("the figure of bits is drawn from results: name their folder", param_hint="'--tables'")
+    output.mkdir(parents=True, exist_ok=True)
+    data, notes = find_images(data_dir, digits)
+    for note in [] if as_json else notes:
+        typer.echo(f"Note: {printable(note)}", err=True)
+    with nullcontext() if as_json else Console(stderr=True).status("") as status:
+        report = status.update if status is not None else ignore
+        drawn, result = experiment.run(data, chosen, seeds, items, tables, n_jobs, report)
+    for name, figure in drawn.items():
+        with replacing(str(output / f"{name}.{kind.value}")) as file:
+            file.write(experiment.render(figure, kind.value))
+    write(experiment, output / "figures", result | {"format": kind.value})
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        for name in drawn:
+            typer.echo(str(output / f"{name}.{kind.value}"))
+
+
+def find_images(data_dir: Path | None, digits: bool) -> tuple[Dataset, list[str]]:
+    """Return MNIST, or the digits of scikit-learn where it is not to be had, and a note that says so."""
+    from prodige import datasets
+    from prodige.reproduce.figures import digits as load_digits
+
+    if digits:
+        return load_digits(), []
+    try:
+        return datasets.load("mnist10k", data_dir), []
+    except FileNotFoundError as error:
+        if data_dir is not None:
+            raise
+        return load_digits(), [f"the digits of scikit-learn stand in for mnist10k: {error}"]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How tables are made: one is shown and written as soon as it is there."""
+
+    experiment: ModuleType
+    name: str
+    methods: list[str]
+    seeds: int
+    n_jobs: int
+    output: Path | None
+    as_json: bool
+
+    def __call__(self, data: Dataset | Interactions, budget: Budget) -> dict[str, Any]:
+        """Make one table."""
+        from rich.console import Console
+
+        # Cleared before the table is printed: a status line and a table do not go well on one terminal.
+        with nullcontext() if self.as_json else Console(stderr=True).status("") as status:
+            report = status.update if status is not None else ignore
+            result: dict[str, Any] = self.experiment.run(
+                data, int(budget.value), self.methods, self.seeds, self.n_jobs, report
+            )
+        if self.output is not None:
+            write(self.experiment, self.output / f"{self.name}-{data.name}-{budget.value}", result)
+        if not self.as_json:
+            show(self.experiment, result)
+        return result
+
+
+def make_folder(output: Path | None) -> None:
+    """Make the folder for tables before anything is fitted: what cannot be written is known at once."""
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+
+
+def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods") -> list[str]:
     """Return the methods that are asked for.
 
     Examples
@@ -235,7 +304,7 @@ def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
     methods = [part.strip() for part in text.split(",")]
     for method in methods:
         if method not in known:
-            raise typer.BadParameter(f"{method!r} is none of {', '.join(known)} or all", param_hint="'--methods'")
+            raise typer.BadParameter(f"{method!r} is none of {', '.join(known)} or all", param_hint=f"'{option}'")
     return methods
 
 

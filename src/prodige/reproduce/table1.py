@@ -7,24 +7,22 @@ the paper does not have: one constant for all distances, and the best star.
 from __future__ import annotations
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prodige import baselines
-from prodige.compression import DistanceCompressor, find_copies
+from prodige.compression import DistanceCompressor
+from prodige.copies import find_copies
 from prodige.datasets import Dataset
-from prodige.engine import count_threads
 from prodige.evaluation import mean_squared_error
-from prodige.reproduce.provenance import in_words, provenance
+from prodige.reproduce.provenance import provenance
+from prodige.reproduce.tables import command, file_size, fitting, page, seeds_in_words, select, spread
 from prodige.space import Space
-from prodige.threads import torch_threads
 
 # Mean squared errors as printed, by numbers per item, method and data set.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
@@ -132,35 +130,21 @@ def run(
     >>> [row["mse"][0] > 0 for row in result["rows"]]
     [True, True]
     """
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown:
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {unknown[0]!r}")
     rows = []
-    for method in (method for method in METHODS if method in methods):
+    for method in select(methods, METHODS):
         row = Row(method, printed(budget, PAPER_NAMES.get(method), data.name))
-        for seed in range(n_seeds if method in SEEDED else 1):
-            report(f"{data.name}, {budget} numbers: {LABELS[method]}, seed {seed}")
-            try:
-                with torch_threads(count_threads(n_jobs)):
-                    fit(row, data, budget, seed, n_jobs)
-            except ImportError as error:
-                if (error.name or "").split(".")[0] == "prodige":
-                    raise
-                row.note = f"left out: {error}"
-                break
+        with fitting(row, n_jobs):
+            for seed in range(n_seeds if method in SEEDED else 1):
+                report(f"{data.name}, {budget} numbers: {LABELS[method]}, seed {seed}")
+                fit(row, data, budget, seed, n_jobs)
         rows.append(asdict(row))
-    command = (
-        f"prodige reproduce table1 --dataset {data.name} --budget {budget} --seeds {n_seeds} "
-        f"--methods {','.join(row['method'] for row in rows)}"
-    )
-    n = len(data.X)
     return {
         "dataset": data.name,
         "budget": budget,
-        "n_items": n,
+        "n_items": len(data.X),
         "n_seeds": n_seeds,
         "rows": rows,
-        "origin": provenance(command),
+        "origin": provenance(command("table1", rows, dataset=data.name, budget=budget, seeds=n_seeds)),
     }
 
 
@@ -239,14 +223,6 @@ def seconds_to(steps: list[Step], figure: float, budget: float) -> float | None:
     return next((seconds for seconds, loss, numbers in steps if numbers <= small and loss <= figure), None)
 
 
-def file_size(graph: Any) -> int:
-    """Return the bytes of a saved graph."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "graph.prodige")
-        graph.save(path)
-        return path.stat().st_size
-
-
 # -- as a table ------------------------------------------------------------------------------------------------------
 
 HEADERS = [
@@ -292,19 +268,6 @@ def notes(result: dict[str, Any]) -> list[str]:
     return [f"{LABELS[row['method']]}: {row['note']}" for row in result["rows"] if row["note"]]
 
 
-def spread(values: list[float]) -> str:
-    """Return mean and standard deviation.
-
-    Examples
-    --------
-    >>> from prodige.reproduce.table1 import spread
-    >>> spread([0.25]), spread([0.1, 0.2])
-    ('0.25000', '0.15000 ± 0.07071')
-    """
-    mean = f"{statistics.fmean(values):.5f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.5f}"
-
-
 def in_time(seconds: list[float | None]) -> str:
     """Return the mean over the seeds that got there.
 
@@ -323,11 +286,5 @@ def in_time(seconds: list[float | None]) -> str:
 
 def markdown(result: dict[str, Any]) -> str:
     """Return a result as a page."""
-    n_seeds = result["n_seeds"]
-    seeds = "One seed" if n_seeds == 1 else f"Mean ± standard deviation over {n_seeds} seeds"
-    lines = [f"# {title(result)}", "", in_words(result["origin"]), ""]
-    lines.append(f"{seeds} where a method depends on one. Errors are over all pairs, times of the fit alone.")
-    lines += ["", f"| {' | '.join(HEADERS)} |", "| --- |" + " ---: |" * (len(HEADERS) - 1)]
-    lines += [f"| {' | '.join(row)} |" for row in cells(result)]
-    lines += ["", *(f"- {note}" for note in notes(result))]
-    return "\n".join(lines).rstrip() + "\n"
+    about = f"{seeds_in_words(result['n_seeds'])} Errors are over all pairs, times of the fit alone."
+    return page(title(result), result["origin"], about, HEADERS, cells(result), notes(result))

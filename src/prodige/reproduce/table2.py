@@ -22,11 +22,9 @@ from scipy.sparse import csr_array
 
 from prodige import baselines
 from prodige.datasets import Interactions
-from prodige.engine import count_threads
 from prodige.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
-from prodige.reproduce.provenance import in_words, provenance
-from prodige.reproduce.table1 import file_size, spread
-from prodige.threads import torch_threads
+from prodige.reproduce.provenance import provenance
+from prodige.reproduce.tables import command, file_size, fitting, page, seeds_in_words, select, spread
 
 # Hit ratios as printed in table 2 of the paper (all 55,187 users), by numbers per user and item, length and method.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
@@ -189,33 +187,21 @@ def run(
     >>> [len(row["tried"]) for row in result["rows"]]
     [0, 3]
     """
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown:
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {unknown[0]!r}")
     task = Task.of(data)
     validation: Task | None = None
     rows = []
-    for method in (method for method in METHODS if method in methods):
+    for method in select(methods, METHODS):
         row = Row(method, printed(budget, PAPER_NAMES.get(method)))
         about = f"{data.name}, {budget} numbers: {LABELS[method]}"
-        try:
-            with torch_threads(count_threads(n_jobs)):
-                if method in GRIDS:
-                    validation = task.within() if validation is None else validation
-                    report(f"{about}, settings")
-                    choose(row, validation, budget, n_jobs)
-                for seed in range(n_seeds if method in SEEDED else 1):
-                    report(f"{about}, seed {seed}")
-                    fit(row, task, budget, seed, n_jobs)
-        except ImportError as error:
-            if (error.name or "").split(".")[0] == "prodige":
-                raise
-            row.note = f"left out: {error}"
+        with fitting(row, n_jobs):
+            if method in GRIDS:
+                validation = task.within() if validation is None else validation
+                report(f"{about}, settings")
+                choose(row, validation, budget, n_jobs)
+            for seed in range(n_seeds if method in SEEDED else 1):
+                report(f"{about}, seed {seed}")
+                fit(row, task, budget, seed, n_jobs)
         rows.append(asdict(row))
-    command = (
-        f"prodige reproduce table2 --budget {budget} --seeds {n_seeds} "
-        f"--methods {','.join(row['method'] for row in rows)}"
-    )
     n_users, n_items = data.train.shape
     return {
         "dataset": data.name,
@@ -225,7 +211,7 @@ def run(
         "n_negatives": data.negatives.shape[1],
         "n_seeds": n_seeds,
         "rows": rows,
-        "origin": provenance(command),
+        "origin": provenance(command("table2", rows, budget=budget, seeds=n_seeds)),
     }
 
 
@@ -395,18 +381,12 @@ def in_short(settings: dict[str, float]) -> str:
 
 def markdown(result: dict[str, Any]) -> str:
     """Return a result as a page."""
-    n_seeds = result["n_seeds"]
-    seeds = "One seed" if n_seeds == 1 else f"Mean ± standard deviation over {n_seeds} seeds"
-    lines = [f"# {title(result)}", "", in_words(result["origin"]), ""]
-    lines.append(
-        f"{result['n_users']:,} users, {result['n_items']:,} items. {seeds} where a method depends on one. *Sampled*: "
+    about = (
+        f"{result['n_users']:,} users, {result['n_items']:,} items. {seeds_in_words(result['n_seeds'])} *Sampled*: "
         f"the held-out item of a user ranked among {result['n_negatives']} random ones, the paper's protocol; *full*: "
         "among all that the user has not met. Ties count against the model. The paper's figures are of all 55,187 "
         f"users and other negatives. Settings of baselines are chosen by {CRITERION} (sampled) on items held out of "
         "the training data; what their grids range over was settled in trials that saw the test items, which can only "
         "favour them. Seconds are of the fit alone."
     )
-    lines += ["", f"| {' | '.join(HEADERS)} |", "| --- |" + " ---: |" * (len(HEADERS) - 1)]
-    lines += [f"| {' | '.join(row)} |" for row in cells(result)]
-    lines += ["", *(f"- {note}" for note in notes(result))]
-    return "\n".join(lines).rstrip() + "\n"
+    return page(title(result), result["origin"], about, HEADERS, cells(result), notes(result))

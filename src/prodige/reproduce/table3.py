@@ -17,8 +17,8 @@ import numpy as np
 from prodige import baselines
 from prodige.classification import GraphTextClassifier
 from prodige.datasets import LabelledTexts
-from prodige.reproduce.provenance import in_words, provenance
-from prodige.reproduce.table1 import spread
+from prodige.reproduce.provenance import provenance
+from prodige.reproduce.tables import command, page, seeds_in_words, select, spread
 
 # Accuracy and megabytes as printed.
 PAPER = {"graph": (0.8443, 2.16), "glove-100": (0.8483, 12.24), "glove-18": (0.8028, 2.20)}
@@ -88,24 +88,20 @@ def run(
     dict
         ``dataset``, ``n_train``, ``n_test``, ``n_seeds``, ``rows`` (of :class:`Row`) and ``origin``, ready for JSON.
     """
-    unknown = [method for method in methods if method not in METHODS]
-    if unknown:
-        raise ValueError(f"methods must be some of {', '.join(METHODS)}, got {unknown[0]!r}")
     rows = []
-    for method in (method for method in METHODS if method in methods):
+    for method in select(methods, METHODS):
         row = Row(method, *PAPER.get(method, (None, None)))
         for seed in range(1 if method == "tfidf" else n_seeds):
             report(f"{data.name}: {LABELS[method]}, seed {seed}")
             fit(row, data, seed, n_jobs)
         rows.append(asdict(row))
-    command = f"prodige reproduce table3 --seeds {n_seeds} --methods {','.join(row['method'] for row in rows)}"
     return {
         "dataset": data.name,
         "n_train": len(data.train),
         "n_test": len(data.test),
         "n_seeds": n_seeds,
         "rows": rows,
-        "origin": provenance(command),
+        "origin": provenance(command("table3", rows, seeds=n_seeds)),
     }
 
 
@@ -199,11 +195,5 @@ def megabytes(size: int | None) -> str:
 
 def markdown(result: dict[str, Any]) -> str:
     """Return a result as a page."""
-    n_seeds = result["n_seeds"]
-    seeds = "One seed" if n_seeds == 1 else f"Mean ± standard deviation over {n_seeds} seeds"
-    lines = [f"# {title(result)}", "", in_words(result["origin"]), ""]
-    lines.append(f"{seeds} where a method depends on one. Seconds are from texts to the fitted model.")
-    lines += ["", f"| {' | '.join(HEADERS)} |", "| --- |" + " ---: |" * (len(HEADERS) - 1)]
-    lines += [f"| {' | '.join(row)} |" for row in cells(result)]
-    lines += ["", *(f"- {note}" for note in notes(result))]
-    return "\n".join(lines).rstrip() + "\n"
+    about = f"{seeds_in_words(result['n_seeds'])} Seconds are from texts to the fitted model."
+    return page(title(result), result["origin"], about, HEADERS, cells(result), notes(result))
