@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test browser lint core-test sanitize asan tsan bench clean
+.PHONY: demo test browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
@@ -21,6 +21,14 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run --Werror $(wildcard src/prodige/_core/*.[ch]pp tests/_core/*.[ch]pp)
 	$(BIN)/mypy
+
+# The site, into build/site; a link that leads nowhere is an error.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pictures and notebooks of the gallery.
+gallery: $(VENV)/installed
+	$(BIN)/python tools/gallery.py
 
 # The core without Python, plain and under the sanitizers.
 core-test: $(VENV)/installed

@@ -51,37 +51,37 @@ class GraphRecommender(Recommender):
     Parameters
     ----------
     numbers_per_item : float
-    The size of the graph: one number for each vertex and two for each edge, divided by users and items. A little
-    more than 3 is the least.
+        The size of the graph: one number for each vertex and two for each edge, divided by users and items. A little
+        more than 3 is the least.
     edges : {"hubs", "normal", "bipartite", "random"}
-    Which edges may exist. ``"hubs"``: users and items hang on groups of their kind
-    (:mod:`prodige.communities`); fast, and the best by far. The others are those of the paper
-    (:mod:`prodige.rankfit`): user-item pairs with 16 cosine neighbours of each user and item, the pairs alone, or
-    50 random edges for each vertex.
+        Which edges may exist. ``"hubs"``: users and items hang on groups of their kind
+        (:mod:`prodige.communities`); fast, and the best by far. The others are those of the paper
+        (:mod:`prodige.rankfit`): user-item pairs with 16 cosine neighbours of each user and item, the pairs alone, or
+        50 random edges for each vertex.
     max_time : float, optional
-    Seconds for the fit.
+        Seconds for the fit.
     random_state : int, RandomState or None
-    The same seed gives the same graph.
+        The same seed gives the same graph.
     n_jobs : int, optional
-    Threads; all processors when left out.
+        Threads; all processors when left out.
     verbose : int
-    Above 0 shows a progress bar.
+        Above 0 shows a progress bar.
     callbacks : sequence of callable
-    Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the fit, and
-    ``graph_`` is as good as it got.
+        Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the fit, and
+        ``graph_`` is as good as it got.
 
     Attributes
     ----------
     graph_ : Graph
-    Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
+        Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
     numbers_per_item_ : float
-    The size reached.
+        The size reached.
     history_ : list of dict
-    One entry for each step of the fit.
+        One entry for each step of the fit.
     stopped_ : {"finished", "callback", "interrupt"}
-    How the fit ended.
+        How the fit ended.
     user_labels_, item_labels_ : list of str or None
-    As given to ``fit``; saved with the model.
+        As given to ``fit``; saved with the model.
     n_users_, n_items_, n_features_in_ : int
 
     Notes
