@@ -320,7 +320,7 @@ def test_a_state_can_be_saved_and_loaded() -> None:
     layer, other = hubs(), hubs()
     with torch.no_grad():
         other.graph.theta_w += 0.3
-        other.center += 1
+        other.center.add_(1)
     file = io.BytesIO()
     torch.save(layer.state_dict(), file)
     file.seek(0)

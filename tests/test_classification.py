@@ -89,10 +89,12 @@ def test_same_seed_same_model() -> None:
 def test_the_seeds_of_others_are_left_alone() -> None:
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002 - the global one is what is tested
-    states = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    legacy: Any = np.random.get_state()  # noqa: NPY002
+    states = torch.random.get_rng_state(), legacy[1].copy()
     make().fit(TEXTS, LABELS)
     assert torch.equal(torch.random.get_rng_state(), states[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    legacy = np.random.get_state()  # noqa: NPY002
+    np.testing.assert_array_equal(legacy[1], states[1])
 
 
 def test_as_an_estimator_of_scikit_learn() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -30,7 +32,8 @@ def texts() -> Corpus:
 def test_products_are_those_of_the_filters() -> None:
     network = teacher()
     found = products(network).reshape(60, 3, 5)
-    vectors, filters = network.embedding.weight.detach().numpy(), network.convolution.weight.detach().numpy()
+    vectors: Any = network.embedding.weight
+    vectors, filters = vectors.detach().numpy(), network.convolution.weight.detach().numpy()
     np.testing.assert_allclose(found, np.einsum("vd,fdk->vkf", vectors, filters), atol=1e-6)
 
 

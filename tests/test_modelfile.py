@@ -18,7 +18,10 @@ from prodige import modelfile
 from prodige.fileformat import FileFormatError
 from prodige.modelfile import pack, read, unpack, write
 
-MODEL = {"codes": np.arange(300, dtype=np.uint8) % 7, "filters": np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 12)}
+MODEL: dict[str, Any] = {
+    "codes": np.arange(300, dtype=np.uint8) % 7,
+    "filters": np.linspace(0, 1, 24, dtype=np.float32).reshape(2, 12),
+}
 DATA = pack({"model": "test", "steps": [0.5, 1]}, MODEL)
 
 

@@ -293,7 +293,7 @@ class AnchorEmbedding(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._table = None  # of another type now
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *args: Any) -> None:
         self._table = None  # centre and scale may be others, with the weights as they were
@@ -376,7 +376,7 @@ class FrozenAnchorEmbedding(nn.Module):
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._table = None  # of another type now
-        return super()._apply(fn, recurse)
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *args: Any) -> None:
         self._table = None  # centre and scale may be others

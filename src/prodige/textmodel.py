@@ -67,7 +67,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_parameters()
         weight = compute_class_weight(self.class_weight, classes=labels, y=labels[classes])
         # A fit that fails must not leave the network of an earlier one with the words and classes of this one.
-        vars(self).pop("network_", None)
+        self.__dict__.pop("network_", None)
         self.classes_, self._class_weights = labels, torch.from_numpy(weight).float()
         random = check_random_state(self.random_state)
         self.history_: list[dict[str, Any]] = []

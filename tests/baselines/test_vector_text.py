@@ -36,7 +36,7 @@ def test_learns(distill: int | None) -> None:
 
 def test_coordinates_in_eight_bits() -> None:
     whole, rounded = (make(bits=bits, n_epochs=2).fit(TEXTS, LABELS) for bits in (32, 8))
-    vectors, codes = (model.network_.embedding.weight.numpy() for model in (whole, rounded))
+    vectors, codes = (model.network_.embedding.weight.numpy() for model in (whole, rounded))  # type: ignore[operator]
     step = np.abs(vectors).max(axis=0) / 127
     assert (np.abs(codes - vectors) <= step / 2 * (1 + 1e-3)).all()
     assert all(np.unique(codes[:, column]).size <= 255 for column in range(3))

@@ -102,7 +102,12 @@ def test_what_is_fitted(method: str, expected: dict[str, Any]) -> None:
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(datasets, "load_texts", lambda *arguments: asked.append(arguments) or DATA)
+
+    def load(*arguments: Any) -> LabelledTexts:
+        asked.append(arguments)
+        return DATA
+
+    monkeypatch.setattr(datasets, "load_texts", load)
     folder = tmp_path / "results"
     arguments = ["--methods", "tfidf", "--seeds", "1", "--data-dir", "here", "-o", str(folder)]
     answer = invoke(*arguments, "--json")
