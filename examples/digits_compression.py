@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +18,7 @@ from sklearn.datasets import load_digits
 from prodige import DistanceCompressor, Graph
 from prodige.baselines import MDS, PCA, Constant, Star
 from prodige.evaluation import evaluate
+from prodige.plotting import plot_distances
 from prodige.space import Space
 
 NUMBERS = 4
@@ -65,14 +65,9 @@ def main(folder: Path = Path("demo"), n_images: int = 1797) -> None:
     console.print(f"From image 0 to image 1: {way}; length {found:.3f}, in truth {true:.3f}.", soft_wrap=True)
     console.print(f"Ask it: prodige neighbors {output} 0")
 
-    # Pairs of 200 images with all others: on the diagonal, distances would be kept exactly.
-    sources = np.arange(200)
-    wanted, kept = space.distances(sources).ravel(), graph.distances(sources).ravel()
+    # All pairs at once: on the diagonal, distances would be kept exactly.
     figure = Figure(figsize=(5.5, 5), layout="constrained")
-    axes = figure.subplots()
-    axes.hexbin(wanted, kept, gridsize=60, bins="log", cmap="viridis", mincnt=1, linewidths=0.1)
-    axes.plot([0, wanted.max()], [0, wanted.max()], color="black", linewidth=1)
-    axes.set(xlabel="distance of two images", ylabel="length of the shortest path", title=title)
+    plot_distances(graph, images, ax=figure.subplots()).set_title(title)
     figure.savefig(folder / "gallery-digits_compression.png", dpi=110)
 
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from sklearn.datasets import load_wine
-from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from prodige import DistanceCompressor
-
-COLORS = np.array(["#0072B2", "#E69F00", "#009E73"])  # of the growers, for all kinds of colour vision
+from prodige.plotting import plot_graph
 
 
 def main(folder: Path = Path("demo")) -> None:
@@ -33,25 +30,10 @@ def main(folder: Path = Path("demo")) -> None:
     print(graph)
     print(f"The nearest wine is of the same grower for {agree:.0%} of the wines.")
 
-    # A graph has no coordinates. Wines are drawn where PCA puts them, and each hub amid the wines that hang on it.
-    places = np.zeros((graph.n_vertices, 2))
-    places[: graph.n_items] = PCA(2).fit_transform(measurements)
-    links = graph.to_scipy()[graph.n_items :, : graph.n_items] > 0
-    places[graph.n_items :] = links @ places[: graph.n_items] / np.maximum(links.sum(axis=1), 1)[:, None]
-
+    # A graph has no coordinates: places are found from its distances, so that near wines are near in the picture.
     figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = figure.subplots()
-    edges = graph.edges
-    axes.add_collection(
-        LineCollection(list(places[np.stack([edges.i, edges.j], axis=1)]), colors="0.8", linewidths=0.6)
-    )
-    for grower, color in enumerate(COLORS):
-        own = places[: graph.n_items][wines.target == grower]
-        axes.scatter(*own.T, s=22, color=color, label=f"grower {grower + 1}", zorder=2)
-    axes.scatter(*places[graph.n_items :].T, s=26, color="black", marker="D", label="hubs", zorder=3)
+    axes = plot_graph(graph, [f"grower {grower + 1}" for grower in wines.target], ax=figure.subplots())
     axes.set_title(f"{graph.n_items} wines, {graph.n_hubs} hubs, {graph.n_edges} edges")
-    axes.set_axis_off()
-    axes.legend(frameon=False)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "gallery-wine.png", dpi=110)
 
