@@ -44,7 +44,7 @@ def main(folder: Path = Path("demo")) -> None:
         optimizer.zero_grad()
         distances = graph(np.arange(N_ITEMS))
         answers = functional.softplus(4 * (distances[a, near] - distances[a, far])).mean()
-        (answers + 0.5 * graph.probability.mean()).backward()
+        (answers + 0.5 * graph.probability.mean()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     # Asked again, of all pairs of pairs: how many comparisons does the graph get right?
@@ -61,7 +61,7 @@ def main(folder: Path = Path("demo")) -> None:
     axes = figure.subplots()
     ends = np.stack([small.edges.i, small.edges.j], axis=1)
     axes.add_collection(LineCollection(list(places[ends]), colors="#0072B2", linewidths=1.2))
-    axes.scatter(*places.T, s=30, color="black", zorder=2)
+    axes.scatter(places[:, 0], places[:, 1], s=30, color="black", zorder=2)
     axes.set_title(f"{right:.0%} of comparisons right with {small.n_edges} edges")
     axes.set_aspect("equal")
     axes.set_axis_off()

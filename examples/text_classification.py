@@ -8,6 +8,7 @@ single words, which cannot know what was negated.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -47,7 +48,8 @@ def main(folder: Path = Path("demo")) -> None:
     model.fit(texts, classes)
     single_words = TfidfClassifier(pairs=False).fit(texts, classes)
     print(f"example: {new_texts[0]} ({new_classes[0]})")
-    for name, classifier in {"single words": single_words, "graph": model}.items():
+    classifiers: dict[str, Any] = {"single words": single_words, "graph": model}
+    for name, classifier in classifiers.items():
         accuracy = np.mean(classifier.predict(new_texts) == np.array(new_classes))
         print(f"{name:>12}: {accuracy:.1%} of new reviews right")
     print(f"{model.graph_}; the whole model takes {model.size_bytes:,} bytes")

@@ -58,7 +58,7 @@ def main(folder: Path = Path("demo")) -> None:
     axes = figure.subplots()
     for subject, color in zip(words, COLORS, strict=True):
         own = [names.index(word) for word in words[subject]]
-        axes.scatter(*places[own].T, s=14, color=color, label=subject)
+        axes.scatter(places[own, 0], places[own, 1], s=14, color=color, label=subject)
         for item in own:
             axes.annotate(names[item], places[item], xytext=(3, 2), textcoords="offset points", fontsize=8, color=color)
     axes.set_title(f"{graph.n_items} words in {graph.numbers_per_item:.1f} numbers each")
