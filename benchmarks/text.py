@@ -74,7 +74,7 @@ class Side:
 def graph_groups(network: TextNetwork) -> list[dict[str, Any]]:
     """Return what is trained over a graph: the lengths of its edges, and the layers above."""
     above = [*network.convolution.parameters(), *network.dense.parameters()]
-    return [{"params": [network.embedding.graph.theta_w], "lr": _GRAPH_RATE}, {"params": above, "lr": 3e-4}]  # type: ignore[union-attr, list-item]
+    return [{"params": [network.embedding.graph.theta_w], "lr": _GRAPH_RATE}, {"params": above, "lr": 3e-4}]  # type: ignore[union-attr]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -319,7 +319,7 @@ def test_copies_answer_the_same(frozen: bool) -> None:
 def test_a_state_can_be_saved_and_loaded() -> None:
     layer, other = hubs(), hubs()
     with torch.no_grad():
-        other.graph.theta_w += 0.3
+        other.graph.theta_w.add_(0.3)
         other.center.add_(1)
     file = io.BytesIO()
     torch.save(layer.state_dict(), file)
