@@ -4,13 +4,16 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test lint core-test sanitize bench clean
+.PHONY: demo test browser lint core-test sanitize bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
 
-test: $(VENV)/installed core-test
+test: $(VENV)/installed core-test browser
 	$(BIN)/python -m pytest
+
+browser:
+	@tools/browser.sh
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check

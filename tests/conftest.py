@@ -1,0 +1,21 @@
+"""What several tests share: a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from browser import CHROMEDRIVER, CHROMIUM, Browser
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium without a window; one for all tests, as it takes seconds to start."""
+    for program in (CHROMIUM, CHROMEDRIVER):
+        if not Path(program).exists():
+            pytest.skip(f"{program} is not there; tools/browser.sh installs it")
+    chromium = Browser(tmp_path_factory.mktemp("profile"))
+    yield chromium
+    chromium.quit()
