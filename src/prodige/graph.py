@@ -8,7 +8,7 @@ graph never changes, so it can be shared between threads and used as a key.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -296,6 +296,48 @@ class Graph:
         """
         description, i, j, weight = fileformat.read(path)
         return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items)
+
+    def to_html(
+        self,
+        path: fileformat.StrPath,
+        *,
+        labels: Sequence[Any] | NDArray[Any] | None = None,
+        groups: Sequence[Any] | NDArray[Any] | None = None,
+        images: NDArray[np.uint8] | None = None,
+        positions: ArrayLike | None = None,
+        title: str | None = None,
+    ) -> None:
+        """Write a page that shows the graph in any browser: one file, which asks nothing of the network.
+
+        It can be moved, zoomed and searched; two clicks show the shortest path between two vertices.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that is there is replaced in one step, or stays as it was.
+        labels : sequence, optional
+            A name for each item, or for each vertex. Shown as they are: markup in them is text.
+        groups : sequence, optional
+            What colours show: a value for each item, or for each vertex; at most 256 different ones.
+        images : ndarray of uint8, shape [N, h, w], [N, h, w, 3] or [N, h, w, 4], optional
+            A thumbnail for each item, or for each vertex: grey, RGB or RGBA, at most 256 pixels high and wide.
+        positions : array-like of float, shape [N, 2], optional
+            Where items, or all vertices, are drawn; y points up. :func:`prodige.layout.place` when left out.
+        title : str, optional
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from prodige import Graph
+        >>> graph = Graph.from_edges([0, 1, 2], [3, 3, 3], [1, 1, 2], n_items=3)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     graph.to_html(f"{directory}/towns.html", labels=["Aachen", "Bonn", "Celle"], groups=[0, 0, 1])
+        ...     os.listdir(directory)
+        ['towns.html']
+        """
+        from prodige import viewer
+
+        viewer.write(path, self, labels, groups, images, positions, title)
 
     # -- what it is --------------------------------------------------------------------------------------------------
 
