@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from prodige.cli import compress, graphs, recommend, reproduce
+from prodige.cli import compress, graphs, recommend, reproduce, view
 from prodige.cli.faces import encode_faces
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
 compress.register(app)
 graphs.register(app)
 recommend.register(app)
+view.register(app)
 app.command()(encode_faces)
 app.add_typer(reproduce.app, name="reproduce")
 
