@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import signal
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from rich.console import Console
 from sklearn.metrics import pairwise_distances
 from typer.testing import CliRunner
 
@@ -378,23 +376,3 @@ def test_an_interrupt_before_there_is_a_graph(data: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(DistanceCompressor, "fit", lambda self, X: signal.raise_signal(signal.SIGINT))
     assert failure(130, data) == "Interrupted before there was a graph: nothing was written"
     assert os.listdir() == ["x.npy"]
-
-
-# -- progress --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("shown", "is_terminal"), [(True, True), (True, False), (False, True)])
-def test_progress(shown: bool, is_terminal: bool) -> None:
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=is_terminal, width=120)
-    with FitProgress(shown, console) as progress:
-        for number, share in ((0, 0.25), (1, 0.5), (0, 0.125)):
-            progress(Status(number, share, 0.0123, 9, 4.5, 1.0))
-            progress._progress.refresh()
-        progress.measuring()
-        progress._progress.refresh()
-    if not (shown and is_terminal):
-        assert stream.getvalue() == ""
-        return
-    for text in ("25%", "50%", "mse 0.0123, 4.50 numbers an item", "fitting, way 2", "12%", "measuring"):
-        assert text in stream.getvalue()
