@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import time
 import warnings
 from contextlib import suppress
@@ -67,6 +68,9 @@ def compress(
         None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
     ),
     key: str | None = typer.Option(None, help="Which array of an .npz file with several.", show_default=False),
+    report_to: Path | None = typer.Option(
+        None, "--report", metavar="FILE", help="Write a page about the run (.html); extra plot.", show_default=False
+    ),
     force: bool = typer.Option(False, "--force", "-f", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no table: only errors."),
@@ -76,6 +80,8 @@ def compress(
     check_combination(data, metric, normalize, n_hubs, method, key)
     output = data.with_suffix(".prodige") if output is None else output
     check_output(data, output, force)
+    if report_to is not None:
+        check_report(data, output, report_to, force)
 
     from prodige import DistanceCompressor
     from prodige.cli.matrices import read_matrix
@@ -117,12 +123,17 @@ def compress(
         "seconds": round(seconds, 3),
         "notes": notes + warned,
     }
+    if report_to is not None and report is not None:
+        command = to_repeat(compressor, data, output, normalize, key, report_to)
+        write_page(report_to, compressor, X, data.name, command, notes + warned, report, silent)
+        figures["report"] = str(report_to)
     if as_json:
         typer.echo(json.dumps(figures))
     elif report is not None and not quiet:
         show(figures, report)
     if report is None:
-        typer.echo(f"Interrupted: the best graph so far is in {printable(str(output))}", err=True)
+        without = "" if report_to is None else "; there is no report"
+        typer.echo(f"Interrupted: the best graph so far is in {printable(str(output))}{without}", err=True)
         raise typer.Exit(130)
 
 
@@ -157,14 +168,24 @@ def check_combination(
         raise typer.BadParameter("only .npz files hold several arrays", param_hint="'--key'")
 
 
-def check_output(data: Path, output: Path, force: bool) -> None:
+def check_report(data: Path, output: Path, report_to: Path, force: bool) -> None:
+    """Make sure that a report can be drawn and written, and that it is not the graph."""
+    from prodige.plotting.style import check_matplotlib
+
+    check_matplotlib()
+    if os.path.realpath(report_to) == os.path.realpath(output):
+        raise typer.BadParameter("the report would replace the graph; name another file", param_hint="'--report'")
+    check_output(data, report_to, force, "--report")
+
+
+def check_output(data: Path, output: Path, force: bool, option: str = "--output") -> None:
     """Make sure that the result can be written, by doing all of it but the writing."""
     from prodige.fileformat import replacing
 
     if output.exists() and data.exists() and output.samefile(data):
-        raise typer.BadParameter("the result would replace the data; name another file", param_hint="'--output'")
+        raise typer.BadParameter("the result would replace the data; name another file", param_hint=f"'{option}'")
     if os.path.lexists(output) and not output.is_dir() and not force:
-        raise ValueError(f"{output} exists; use --force to replace it, or --output to name another file")
+        raise ValueError(f"{output} exists; use --force to replace it, or {option} to name another file")
     with suppress(RehearsalError), replacing(str(output)):
         raise RehearsalError
 
@@ -254,6 +275,59 @@ def errors(report: Report | None) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
+def to_repeat(
+    compressor: DistanceCompressor, data: Path, output: Path, normalize: bool, key: str | None, report_to: Path
+) -> str:
+    """Return the command that makes the same graph and report again; every setting is named, as defaults may change."""
+    settings = compressor.get_params()
+    options: dict[str, Any] = {
+        "--output": output,
+        "--numbers-per-item": settings["numbers_per_item"],
+        "--metric": settings["metric"],
+        "--hubs": settings["n_hubs"],
+        "--method": settings["method"],
+        "--max-time": settings["max_time"],
+        "--seed": settings["random_state"],
+        "--jobs": settings["n_jobs"],
+        "--key": key,
+        "--report": report_to,
+    }
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["prodige", "compress", str(data), *words, *(["--normalize"] if normalize else [])])
+
+
+def write_page(
+    path: Path,
+    compressor: DistanceCompressor,
+    X: Any,
+    name: str,
+    command: str,
+    notes: list[str],
+    measured: Report,
+    silent: bool,
+) -> None:
+    """Write the report; the graph is safe by now, whatever happens here."""
+    from prodige.cli.progress import FitProgress
+    from prodige.report import write_report
+
+    try:
+        with FitProgress(shown=not silent) as progress:
+            write_report(
+                path,
+                compressor,
+                X,
+                name=name,
+                command=command,
+                notes=notes,
+                measured=measured,
+                random_state=compressor.random_state,
+                tell=progress.stage,
+            )
+    except KeyboardInterrupt:
+        typer.echo("Interrupted: the graph is written, the report is not", err=True)
+        raise
+
+
 def show_notes(notes: list[str], silent: bool) -> None:
     """Print notes on stderr."""
     for note in [] if silent else notes:
@@ -275,4 +349,6 @@ def show(figures: dict[str, Any], report: Report) -> None:
         "file": f"{figures['output']}: {figures['bytes']:,} bytes, {figures['bits_per_item']:.4g} bits per item",
         "time": f"{figures['seconds']:.1f} s",
     }
+    if "report" in figures:
+        rows["report"] = figures["report"]
     print_table([], list(rows.items()))
