@@ -32,6 +32,13 @@ class Name(str, Enum):
     celeba10k = "celeba10k"
 
 
+class Kind(str, Enum):
+    """Files that figures are saved as."""
+
+    png = "png"
+    svg = "svg"
+
+
 class Budget(str, Enum):
     """The sizes of both tables, in numbers per item."""
 
@@ -180,7 +187,69 @@ def table2(
         typer.echo(json.dumps({"results": results}))
 
 
-def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
+@app.command()
+@clean_errors()
+def figures(
+    only: str = typer.Option(
+        "all", help="Some of figure1, curves, degrees, distances, bits, separated by commas.", show_default=False
+    ),
+    data_dir: Path | None = typer.Option(
+        None, help="Folder with mnist10k, instead of PRODIGE_DATA or a download.", show_default=False
+    ),
+    digits: bool = typer.Option(False, "--digits", help="Take the digits of scikit-learn, and look for nothing else."),
+    output: Path = typer.Option(Path("docs/figures"), "--output", "-o", help="Folder for the figures."),
+    seeds: int = typer.Option(5, min=1, help="Runs behind each learning curve."),
+    items: int = typer.Option(1000, min=10, help="Items of the learning curves; more take longer."),
+    tables: Path | None = typer.Option(
+        None, help="Folder with results of table1, which the figure of bits is drawn from.", show_default=False
+    ),
+    kind: Kind = typer.Option(Kind.png, "--format", help="Of the figures."),
+    n_jobs: int = JOBS,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Draw the paper's figures: a complete graph thinned, learning curves, degrees; and what goes with them."""
+    from rich.console import Console
+
+    from prodige.fileformat import replacing
+    from prodige.reproduce import figures as experiment
+
+    chosen = choose_methods(only, experiment.NAMES, "--only")
+    if "bits" in chosen and only != "all" and tables is None:
+        raise typer.BadParameter("the figure of bits is drawn from results: name their folder", param_hint="'--tables'")
+    output.mkdir(parents=True, exist_ok=True)
+    data, notes = find_images(data_dir, digits)
+    for note in [] if as_json else notes:
+        typer.echo(f"Note: {printable(note)}", err=True)
+    with nullcontext() if as_json else Console(stderr=True).status("") as status:
+        report = status.update if status is not None else ignore
+        drawn, result = experiment.run(data, chosen, seeds, items, tables, n_jobs, report)
+    for name, figure in drawn.items():
+        with replacing(str(output / f"{name}.{kind.value}")) as file:
+            file.write(experiment.render(figure, kind.value))
+    write(experiment, output / "figures", result | {"format": kind.value})
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        for name in drawn:
+            typer.echo(str(output / f"{name}.{kind.value}"))
+
+
+def find_images(data_dir: Path | None, digits: bool) -> tuple[Dataset, list[str]]:
+    """Return MNIST, or the digits of scikit-learn where it is not to be had, and a note that says so."""
+    from prodige import datasets
+    from prodige.reproduce.figures import digits as load_digits
+
+    if digits:
+        return load_digits(), []
+    try:
+        return datasets.load("mnist10k", data_dir), []
+    except FileNotFoundError as error:
+        if data_dir is not None:
+            raise
+        return load_digits(), [f"the digits of scikit-learn stand in for mnist10k: {error}"]
+
+
+def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods") -> list[str]:
     """Return the methods that are asked for.
 
     Examples
@@ -196,7 +265,7 @@ def choose_methods(text: str, known: tuple[str, ...]) -> list[str]:
     methods = [part.strip() for part in text.split(",")]
     for method in methods:
         if method not in known:
-            raise typer.BadParameter(f"{method!r} is none of {', '.join(known)} or all", param_hint="'--methods'")
+            raise typer.BadParameter(f"{method!r} is none of {', '.join(known)} or all", param_hint=f"'{option}'")
     return methods
 
 
