@@ -12,12 +12,10 @@ import pytest
 from matplotlib import pyplot
 from typer.testing import CliRunner
 
-from prodige import compression, datasets
+from prodige import Graph, compression, datasets
 from prodige.cli import app
 from prodige.datasets import Dataset
-from prodige.evaluation import mean_squared_error
 from prodige.reproduce import figures
-from prodige.space import Space
 
 runner = CliRunner()
 
@@ -26,7 +24,6 @@ runner = CliRunner()
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second, and few digits."""
     monkeypatch.setattr(compression, "N_STEPS", 24)
-    monkeypatch.setattr(figures, "THINNING_STEPS", 10)
     monkeypatch.setattr(figures, "CURVE_STEPS", 30)
     monkeypatch.setattr(figures, "NEIGHBORS", (2, 4))
     every = figures.digits()
@@ -37,28 +34,23 @@ def invoke(*arguments: str) -> Any:
     return runner.invoke(app, ["reproduce", "figures", "--jobs", "1", *arguments])
 
 
-def test_a_complete_graph_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "THINNING_STEPS", 150)
+def test_a_complete_graph_is_thinned() -> None:
     figure, facts = figures.thinned_complete_graph(figures.digits(), 1, lambda text: None)
-    assert facts["n_edges"] == [4950, 248]
-    assert facts["mse"] < facts["variance"]
+    assert facts["n_edges"][:2] == [4950, 248]
+    assert facts["mse"]["complete"] == pytest.approx(0, abs=1e-10)
+    assert facts["mse"]["by budget"] < facts["mse_of_a_star"] < facts["mse_of_a_constant"]
     titles = [ax.get_title() for ax in figure.axes]
-    assert titles[0] == "4,950 edges: all distances"
-    assert titles[1].startswith("248 edges: mean squared error ")
-    assert figure.axes[0].get_legend() is None
-    legend = figure.axes[1].get_legend()
+    assert titles[0] == "complete: 4,950 edges, no error"
+    assert titles[1].startswith("the way of the paper: 248 edges, mean squared error ")
+    legend = figure.axes[2].get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2", "3", "4"]
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2", "3", "4", "hubs"]
 
 
-def test_all_edges_are_all_distances() -> None:
-    data = figures.digits()
-    X = data.X[figures.pick_images(data.labels)]
-    complete = figures.complete_graph(X)
-    assert mean_squared_error(complete, Space(X)) == pytest.approx(0, abs=1e-10)
-    graph = figures.thin(complete, X, 248, n_jobs=1)
-    assert graph.n_edges == 248
-    assert graph.is_connected
+def test_hubs_are_amid_their_items() -> None:
+    graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 4, 4], 1.0, n_items=3, n_vertices=6)
+    where = np.array([[0, 0], [2, 4], [5, 5]], dtype=np.float32)
+    assert figures.with_hubs(graph, where)[3:].tolist() == [[1, 2], [5, 5], [0, 0]]
 
 
 def test_all_figures(tmp_path: Path) -> None:
@@ -68,7 +60,7 @@ def test_all_figures(tmp_path: Path) -> None:
     drawn, result = figures.run(figures.digits(), n_seeds=2, n_items=60, tables=tmp_path, n_jobs=1, report=said.append)
     assert tuple(drawn) == tuple(result["figures"]) == figures.NAMES
     assert json.loads(json.dumps(result)) == result
-    assert said[1] == "t-SNE"
+    assert said[0] == "100 images of digits"
     assert "60 items of digits, 4 neighbours to begin with, seed 1" in said
     curves = result["figures"]["curves"]
     assert {name: len(errors) for name, errors in curves["mse"].items()} == {"2": 2, "4": 2}

@@ -41,7 +41,7 @@ def plot_degrees(graph: Graph | ArrayLike, k_min: int | None = None, *, ax: Axes
     >>> from prodige.plotting import plot_degrees
     >>> ax = plot_degrees(np.random.default_rng(0).zipf(2.5, size=1000), ax=Figure().subplots())
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['vertices', 'power law from 1 edge on: exponent 2.46']
+    ['vertices', 'power law from 1 edge on: exponent 2.46, off by up to 1%']
     """
     ax = get_axes(ax)
     degrees = graph.degrees() if isinstance(graph, Graph) else check_vector("degrees", graph)
@@ -64,7 +64,10 @@ def plot_degrees(graph: Graph | ArrayLike, k_min: int | None = None, *, ax: Axes
         reach = np.geomspace(law.k_min, degrees.max(), 50)
         shares = law.density(reach) * law.n_tail / degrees.size
         handles += ax.plot(reach, shares, color=text_color(), linestyle="--", linewidth=1.4)
-        texts.append(f"power law from {law.k_min:,} edge{'s' * (law.k_min > 1)} on: exponent {law.exponent:.2f}")
+        texts.append(
+            f"power law from {law.k_min:,} edge{'s' * (law.k_min > 1)} on: exponent {law.exponent:.2f}, "
+            f"off by up to {law.distance:.0%}"
+        )
     ax.set(xscale="log", yscale="log", xlabel="edges of a vertex", ylabel="share of vertices")
     # A column has no lower end on a logarithmic axis: leave room for one vertex in the widest, and for the legend.
     ax.set_ylim(0.5 / degrees.size / np.diff(edges).max(), 8)

@@ -21,7 +21,7 @@ _MOST_LINES = 1000
 
 # Widths in points and opacities, from the longest edge of a graph to the shortest.
 _WIDTHS = (0.25, 1.8)
-_OPACITIES = (0.15, 0.75)
+_OPACITIES = (0.2, 0.8)
 
 
 def plot_graph(
@@ -85,7 +85,7 @@ def plot_graph(
     where = check_positions(positions, graph.n_vertices)
 
     draw_edges(ax, graph, where, groups)
-    sizes = point_sizes(graph)
+    sizes = point_sizes(graph) * (1 if pictures is None else 0.35)  # hubs must not hide images
     if pictures is None:
         handles, texts = groups.draw(ax, where[: graph.n_items], sizes[: graph.n_items])
     else:
@@ -177,9 +177,9 @@ def draw_edges(ax: Axes, graph: Graph, where: NDArray[np.float64], groups: Group
     i, j, weight = graph.edges
     if not weight.size:
         return
-    reach = float(weight.max() - weight.min())
-    strength = (weight.max() - weight) / reach if reach > 0 else np.ones(weight.size)
-    strength = np.square(strength, dtype=np.float64)  # most edges are of middling length: let the short ones stand out
+    # By rank, as the lengths of many graphs are nearly equal; equal ones are drawn alike.
+    rank = np.unique(-weight, return_inverse=True)[1].ravel()
+    strength = (rank / rank.max()) ** 1.5 if rank.max() > 0 else np.full(weight.size, 0.5)
     crowd = np.clip((800 / weight.size) ** 0.5, 0.3, 1)
     colors = to_rgba_array(groups.edge_colors(i, j) or [GREY])
     colors = np.broadcast_to(colors, (weight.size, 4)).copy()
@@ -203,8 +203,8 @@ def draw_images(
     from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 
     n_items, height = pictures.shape[:2]
-    # Side by side they would fill about a third of the picture.
-    zoom = np.clip(180 / n_items**0.5, 6, 28) / height
+    # Side by side they would fill about a tenth of a picture of usual size.
+    zoom = np.clip(110 / n_items**0.5, 6, 28) / height
     handles, texts = groups.draw(ax, where[:n_items], np.full(n_items, 1.0))
     for picture, place, color in zip(pictures, where[:n_items], groups.item_colors(), strict=True):
         box = AnnotationBbox(
@@ -212,7 +212,7 @@ def draw_images(
             (place[0], place[1]),
             frameon=True,
             pad=0.1,
-            bboxprops={"edgecolor": color, "facecolor": color, "linewidth": 1.0, "boxstyle": "square,pad=0.12"},
+            bboxprops={"edgecolor": color, "facecolor": color, "linewidth": 0.8, "boxstyle": "square,pad=0.1"},
             zorder=3,
         )
         ax.add_artist(box)

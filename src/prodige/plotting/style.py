@@ -118,7 +118,11 @@ def is_drawable(letter: str, fonts: tuple[str, ...]) -> bool:
 def add_legend(ax: Axes, handles: Sequence[Any], texts: Sequence[str], **options: Any) -> Legend:
     """Add a legend whose texts are drawn as they are: ``$`` opens no formula, and ``_`` hides nothing."""
     looks: dict[str, Any] = {"frameon": False, "fontsize": "small"} | options
-    legend: Legend = ax.legend(list(handles), [str(place) for place in range(len(texts))], **looks)
+    legend: Legend = ax.legend(
+        list(handles),
+        [str(place) for place in range(len(texts))],
+        **looks,
+    )
     for entry, text in zip(legend.get_texts(), texts, strict=True):
         entry.set_parse_math(False)
         entry.set_text(text)
