@@ -37,8 +37,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if target is not None and target not in PAGES:
                 linked.add(target)
     for target in sorted(linked):
-        page = File.generated(config, page_of(target), content=show(target), inclusion=InclusionLevel.NOT_IN_NAV)
-        files.append(page)
+        shown = File.generated(config, page_of(target), content=show(target), inclusion=InclusionLevel.NOT_IN_NAV)
+        files.append(shown)
     return files
 
 
