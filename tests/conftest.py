@@ -1,13 +1,20 @@
-"""What several tests share: a browser."""
+"""What several tests share: a browser, and an ear for Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from browser import CHROMEDRIVER, CHROMIUM, Browser
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts() -> None:
+    """Hear Ctrl-C also where a shell started the tests in the background, which makes it deaf."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,8 @@ class Weights:
     >>> from prodige.adam import Weights
     >>> weights = Weights.of(np.array([0.5, 2.0], dtype=np.float32))
     >>> slope = np.array([1.0, -3.0], dtype=np.float32)  # the first is too long, the second too short
-    >>> weights.descend(slope, rate=0.1, n_steps=1).value.round(3)
-    array([0.462, 2.088], dtype=float32)
+    >>> weights.descend(slope, rate=0.1, n_steps=1).value.round(2)
+    array([0.46, 2.09], dtype=float32)
     """
 
     theta: Floats

@@ -176,7 +176,7 @@ def natural_unit(space: Space, n_sources: int = 16) -> float:
     1.0
     >>> space = Space([[0.0], [3e20], [5e20]])
     >>> Space(space.X, unit=natural_unit(space)).distances([0]).round(1)
-    array([[0. , 1. , 1.7]], dtype=float32)
+    array([[0. , 0.5, 0.8]], dtype=float32)
     """
     sources = np.unique(np.linspace(0, space.n_items - 1, n_sources).astype(np.int64))
     longest = float(space.distances(sources).max(initial=0)) * space.unit
