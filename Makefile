@@ -36,19 +36,19 @@ core-test: $(VENV)/installed
 	$(BIN)/cmake --build build/core --parallel 2
 	build/core/core_tests
 
-# Side by side: most of the time goes into one large file, which only one processor can compile.
+# Side by side, so that no processor waits for the last file of the other.
 sanitize: $(VENV)/installed
 	$(MAKE) --jobs 2 asan tsan
 
 asan: $(VENV)/installed
 	$(BIN)/cmake -S . -B build/asan -DPRODIGE_SANITIZE=address,undefined -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/asan
+	$(BIN)/cmake --build build/asan --parallel 2
 	build/asan/core_tests
 
 # setarch -R: ThreadSanitizer cannot map its shadow memory where the kernel randomises addresses too widely.
 tsan: $(VENV)/installed
 	$(BIN)/cmake -S . -B build/tsan -DPRODIGE_SANITIZE=thread -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/tsan
+	$(BIN)/cmake --build build/tsan --parallel 2
 	setarch -R build/tsan/core_tests
 
 bench: $(VENV)/installed
