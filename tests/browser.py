@@ -29,7 +29,7 @@ COUNTING = """(() => {
     for (let at = 0; at < 5e7; at += 1) sum = (sum * 31 + at) | 0;
     return performance.now() - began + (sum === 1 ? 1 : 0);
 })()"""
-COUNTING_ALONE = 60.0
+COUNTING_ALONE = 300.0
 
 FLAGS = (
     "--headless=new",

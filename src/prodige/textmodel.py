@@ -29,7 +29,7 @@ from prodige.wordvectors import WordVectors
 # Below so many texts none is set aside: what is left of a few says less than all of them.
 _FEW = 40
 # Rates of learning of vectors and of the layers above them, and the spread of the vectors at the start.
-_RATE = 1e-3
+_RATE = 2e-3
 _SPREAD = 0.5
 
 

@@ -29,7 +29,7 @@ FILTER_DROPOUT = 0.5
 # Share of the past in the running mean of the weights, which is what is kept of a run.
 DECAY = 0.99
 # An epoch has at least so many steps.
-_LEAST_STEPS = 100
+_LEAST_STEPS = 300
 # Texts are predicted in parts with about so many tokens.
 _PART = 2**22
 
@@ -197,6 +197,7 @@ class Training:
     def run(self, network: TextNetwork, groups: Sequence[dict[str, Any]]) -> TextNetwork:
         """Train a network in place; return the mean of its weights over the last steps, at its best epoch.
 
+        A start that no epoch improves on is returned as it was: on a few texts, all that follows can be overfitting.
         Ctrl-C ends the run and sets ``interrupted``; what is returned is the best so far.
 
         Parameters
@@ -211,11 +212,12 @@ class Training:
         n_passes = math.ceil(_LEAST_STEPS / math.ceil(n_texts / BATCH))
         n_steps = self.n_epochs * n_passes * math.ceil(n_texts / BATCH)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / n_steps))
-        average, best = Average(network), None
-        least, waited, start = math.inf, 0, time.perf_counter()
+        average, best = Average(network), copy.deepcopy(network)
+        start, waited = time.perf_counter(), 0
         with tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
-            for epoch in range(self.n_epochs):
-                try:
+            try:
+                least = self.judge(network)["validation_loss"]
+                for epoch in range(self.n_epochs):
                     losses = [
                         self.step(network, rows, optimizer, schedule, average, bar)
                         for _ in range(n_passes)
@@ -229,10 +231,9 @@ class Training:
                         least, waited, best = entry["validation_loss"], 0, copy.deepcopy(average.network)
                     if (self.report is not None and self.report(entry)) or waited >= self.patience:
                         break
-                except KeyboardInterrupt:
-                    self.interrupted = True
-                    break
-        return average.network if best is None else best
+            except KeyboardInterrupt:
+                self.interrupted = True
+        return best
 
     def step(
         self,

@@ -31,7 +31,7 @@ class VectorTextClassifier(TextClassifier):
     n_components : int
         Length of the vectors.
     bits : {32, 8}
-        How coordinates are kept: as float32, or rounded to 8 bits at the end of the fit.
+        How coordinates and filters are kept: as float32, or rounded to 8 bits at the end of the fit.
     distill : int, optional
         Train a network over vectors of this length first, keep the main directions of what its filters see of the
         words, and train on: what :class:`prodige.GraphTextClassifier` does, with vectors in the place of the graph.
@@ -106,9 +106,8 @@ class VectorTextClassifier(TextClassifier):
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)
         if self.bits == 8:
-            codes, steps = self._codes(embedding.weight.detach().numpy())
-            with torch.no_grad():
-                embedding.weight.copy_(torch.from_numpy(codes * steps))
+            self._round(embedding.weight)
+            self._round(network.convolution.weight)
         self.network_ = network.eval().requires_grad_(False)
 
     @property
@@ -117,15 +116,21 @@ class VectorTextClassifier(TextClassifier):
         check_is_fitted(self, "network_")
         state = {name: values.numpy() for name, values in self.network_.state_dict().items()}
         if self.bits == 8:
-            state["embedding.weight"], state["steps"] = self._codes(state["embedding.weight"])
-            filters, state["filter_steps"] = self._codes(state["convolution.weight"].reshape(self.n_filters, -1).T)
-            state["convolution.weight"] = filters
+            for name in ("embedding.weight", "convolution.weight"):
+                state[name], state[f"{name} steps"] = self._codes(state[name])
         order = np.argsort(np.array(self.vocabulary_.tokens[2:]))
         words = "\n".join(self.vocabulary_.tokens[2 + place] for place in order)
         return len(modelfile.pack({}, {**state, "tokens": np.frombuffer(words.encode(), np.uint8)}))
 
+    @classmethod
+    def _round(cls, weight: torch.Tensor) -> None:
+        codes, steps = cls._codes(weight.detach().numpy())
+        with torch.no_grad():
+            weight.copy_(torch.from_numpy(codes * steps))
+
     @staticmethod
     def _codes(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """Return values as whole numbers from -127 to 127, and the step of each column."""
-        steps = (np.maximum(np.abs(values).max(axis=0), 1e-30) / 127).astype(np.float32)
+        """Return values as whole numbers from -127 to 127, and the step of each coordinate."""
+        steps = np.abs(values).max(axis=tuple(axis for axis in range(values.ndim) if axis != 1), keepdims=True)
+        steps = (np.maximum(steps, 1e-30) / 127).astype(np.float32)
         return np.rint(values / steps).astype(np.int8), steps
