@@ -28,8 +28,10 @@ from prodige.wordvectors import WordVectors
 
 # Below so many texts none is set aside: what is left of a few says less than all of them.
 _FEW = 40
-# Rates of learning of vectors and of the layers above them, and the spread of the vectors at the start.
-_RATE = 2e-3
+# Rate of learning of vectors that others are made from: a faster one fits them to the texts in ways that a graph or
+# fewer coordinates cannot follow.
+TEACHER_RATE = 1e-3
+# Spread of the vectors at the start.
 _SPREAD = 0.5
 
 
@@ -152,7 +154,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(vectors, dtype=np.float32)
 
     def _train_on_vectors(
-        self, vectors: NDArray[np.float32], corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState
+        self,
+        vectors: NDArray[np.float32],
+        corpus: Corpus,
+        classes: NDArray[np.int64],
+        random: np.random.RandomState,
+        rate: float = TEACHER_RATE,
     ) -> TextNetwork:
         """Return a network over vectors, trained with them."""
         spread = vectors[PADDING + 1 :].std()
@@ -161,7 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         torch.manual_seed(random.randint(2**31 - 1))
         network = self._network(nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start))
         training = self._training("vectors", corpus, classes, self.n_epochs, random)
-        network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
+        network = training.run(network, [{"params": network.parameters(), "lr": rate}])
         if training.interrupted:
             self.stopped_ = "interrupt"
         return network

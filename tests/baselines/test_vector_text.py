@@ -42,7 +42,7 @@ def test_coordinates_in_eight_bits() -> None:
     assert (np.abs(codes - vectors) <= step / 2 * (1 + 1e-3)).all()
     assert all(np.unique(codes[:, column]).size <= 255 for column in range(3))
     filters = rounded.network_.convolution.weight
-    assert all(filters[:, column].unique().numel() <= 255 for column in range(3))
+    assert all(np.unique(filters[:, column].numpy()).size <= 255 for column in range(3))
     assert not torch.equal(filters, whole.network_.convolution.weight)
     # Of so few words, names and heads of arrays are most of a file.
     long = [make(bits=bits, n_epochs=1, n_components=9, n_filters=60).fit(TEXTS, LABELS) for bits in (32, 8)]

@@ -29,7 +29,6 @@ LABELS = {
     "vectors-18": "vectors, 18-d, from PPMI",
     "glove-100": "vectors, 100-d, from GloVe",
     "glove-18": "vectors, 18-d, from GloVe",
-    "distilled-18": "vectors, 18-d, distilled",
     "distilled-18-8bit": "vectors, 18-d, distilled, 8 bits",
     "distilled-8-8bit": "vectors, 8-d, distilled, 8 bits",
     "graph": "graph, 100 anchors",
