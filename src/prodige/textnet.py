@@ -28,8 +28,9 @@ WORD_DROPOUT = 0.3
 FILTER_DROPOUT = 0.5
 # Share of the past in the running mean of the weights, which is what is kept of a run.
 DECAY = 0.99
-# An epoch has at least about so many steps.
+# An epoch has at least about so many steps, and on very few texts so many for each of them.
 _LEAST_STEPS = 300
+_STEPS_PER_TEXT = 2
 # Texts are predicted in parts with about so many tokens.
 _PART = 2**22
 
@@ -209,7 +210,8 @@ class Training:
         optimizer = torch.optim.Adam(groups)
         n_texts = len(self.train.corpus)
         # On a few texts a pass is too short to tell anything by: an epoch then takes several.
-        n_passes = max(1, round(_LEAST_STEPS / math.ceil(n_texts / BATCH)))
+        least_steps = min(_LEAST_STEPS, _STEPS_PER_TEXT * n_texts)
+        n_passes = max(1, round(least_steps / math.ceil(n_texts / BATCH)))
         n_steps = self.n_epochs * n_passes * math.ceil(n_texts / BATCH)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / n_steps))
         average, best = Average(network), copy.deepcopy(network)
