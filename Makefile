@@ -26,9 +26,10 @@ lint: $(VENV)/installed
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The pictures and notebooks of the gallery.
-gallery: $(VENV)/installed
+# The pictures and notebooks of the gallery, and a picture of the viewer.
+gallery: $(VENV)/installed browser
 	$(BIN)/python tools/gallery.py
+	$(BIN)/python tools/screenshot.py
 
 # The core without Python, plain and under the sanitizers.
 core-test: $(VENV)/installed

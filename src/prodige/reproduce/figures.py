@@ -334,7 +334,7 @@ def render(figure: Figure, kind: str) -> bytes:
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "prodige"}):
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=metadata)
+        figure.savefig(buffer, format=kind, dpi=120, facecolor="white", metadata=metadata)
     return buffer.getvalue()
 
 
