@@ -49,6 +49,20 @@ def test_several_runs_are_a_mean_and_a_band() -> None:
     assert vertices[:, 1].min() == pytest.approx(1 / 20)
 
 
+def test_noise_is_smoothed_and_straight_lines_stay() -> None:
+    noisy = [{"step": step, "loss": 5 + (-1) ** step} for step in range(40)]
+    drawn = np.asarray(plotting.plot_history(noisy, smooth=4, ax=new_axes()).lines[0].get_ydata())
+    assert drawn.shape == (40,)
+    assert np.allclose(drawn[2:-2], 5)
+    line = np.asarray(plotting.plot_history(history(), "n_edges", smooth=5, ax=new_axes()).lines[0].get_ydata())
+    assert np.allclose(line[2:-2], 400 - np.arange(2, 18))
+    everything = np.asarray(plotting.plot_history(noisy, smooth=1000, ax=new_axes()).lines[0].get_ydata())
+    assert everything.shape == (40,)
+    assert everything[20] == 5
+    with pytest.raises(ValueError, match="smooth"):
+        plotting.plot_history(noisy, smooth=0, ax=new_axes())
+
+
 def test_runs_of_different_pace_are_compared_while_both_run() -> None:
     ax = plotting.plot_history([history(pace=0.1), history(pace=0.2, n_steps=30)], "loss", "seconds", ax=new_axes())
     reach = np.asarray(ax.lines[0].get_xdata())

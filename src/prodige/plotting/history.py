@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige._validation import check_integer
 from prodige.plotting.style import OKABE_ITO, add_legend, get_axes, shorten, tidy
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def plot_history(
     y: Literal["loss", "n_edges", "numbers_per_item"] = "loss",
     x: Literal["step", "seconds"] = "step",
     *,
+    smooth: int = 1,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how a figure of a fit changed, one curve for each kind of run.
@@ -48,6 +50,8 @@ def plot_history(
         What to draw, or another key of the records.
     x : {"step", "seconds"}
         Against what.
+    smooth : int
+        Each value is the mean of so many around it; losses of single batches are hard to read.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure when left out.
 
@@ -60,6 +64,7 @@ def plot_history(
     >>> ax.lines[0].get_ydata()[0].item()
     2.0
     """
+    check_integer("smooth", smooth, 1, 2**31 - 1)
     ax = get_axes(ax)
     kinds = gather(history)
     handles = []
@@ -67,7 +72,7 @@ def plot_history(
     for place, (name, runs) in enumerate(kinds.items()):
         color = OKABE_ITO[place % len(OKABE_ITO)]
         style = ("-", "--", ":", "-.")[place // len(OKABE_ITO) % 4]
-        reach, values = curves(runs, x, y, name)
+        reach, values = curves(runs, x, y, name, smooth)
         least, most = min(least, values.min()), max(most, values.max())
         if len(values) > 1:
             ax.fill_between(reach, values.min(axis=0), values.max(axis=0), color=color, alpha=0.2, linewidth=0)
@@ -105,9 +110,9 @@ def as_runs(runs: Any, name: str) -> list[History]:
     return found
 
 
-def curves(runs: list[History], x: str, y: str, name: str = "") -> tuple[NDArray[Any], NDArray[Any]]:
+def curves(runs: list[History], x: str, y: str, name: str = "", smooth: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return where values are known and the values of each run there, shapes [G] and [R, G]."""
-    points = [(column(run, x, name), column(run, y, name)) for run in runs]
+    points = [(column(run, x, name), running_mean(column(run, y, name), smooth)) for run in runs]
     reach = points[0][0]
     if any(not np.array_equal(reach, others) for others, _ in points[1:]):
         begin, end = max(places[0] for places, _ in points), min(places[-1] for places, _ in points)
@@ -115,6 +120,21 @@ def curves(runs: list[History], x: str, y: str, name: str = "") -> tuple[NDArray
             raise ValueError(f"the runs of {name or 'history'} have no {LABELS.get(x, x)} in common: draw them apart")
         reach = np.linspace(begin, end, _N_POINTS)
     return reach, np.stack([np.interp(reach, places, values) for places, values in points])
+
+
+def running_mean(values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Return the mean of ``width`` values around each, of fewer at the ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.plotting.history import running_mean
+    >>> running_mean(np.array([0.0, 3.0, 6.0]), 3)
+    array([1.5, 3. , 4.5])
+    """
+    window = np.ones(min(width, values.size))
+    sums, counts = (np.convolve(numbers, window, mode="same") for numbers in (values, np.ones(values.size)))
+    return np.asarray(sums / counts)
 
 
 def column(run: History, key: str, name: str) -> NDArray[np.float64]:

@@ -41,6 +41,7 @@ KEPT = 0.05
 # per item, of these graphs and of the one of all items.
 NEIGHBORS = (2, 4, 16, 64)
 CURVE_STEPS = N_STEPS
+SMOOTH = 15  # steps, as the error of one is that of a small batch
 BUDGET = 8
 
 Tell = Callable[[str], None]
@@ -207,7 +208,7 @@ def learning_curves(
     histories = {f"{name} neighbours": [one.history for one in results] for name, results in runs.items()}
     figure = new_figure(11, 3.8)
     left, right = figure.subplots(1, 2)
-    plotting.plot_history(histories, "loss", ax=left)
+    plotting.plot_history(histories, "loss", smooth=SMOOTH, ax=left)
     plotting.plot_history(histories, "numbers_per_item", ax=right)
     left.set_ylabel("mean squared error")
     right.get_legend().remove()
@@ -318,8 +319,8 @@ CAPTIONS = {
     "way of the paper; and by as large a graph with hubs, which `DistanceCompressor` finds. Short edges are strong; "
     "edges within a class have its colour.",
     "curves": "Learning by the way of the paper, from different numbers of nearest neighbours among the candidate "
-    "edges: mean over the seeds, and the band between the lowest and the highest. The error rises while edges are "
-    "given up (right).",
+    f"edges: mean over the seeds and {SMOOTH} steps, and the band between the lowest and the highest. The error rises "
+    "while edges are given up (right).",
     "degrees": f"Edges of a vertex at {BUDGET} numbers an item, with and without hubs.",
     "distances": f"True distances and those of the graph at {BUDGET} numbers an item; yellow is many pairs.",
     "bits": "Error against size of all methods, as measured by `prodige reproduce table1`. Vectors are kept in 32 bits "
