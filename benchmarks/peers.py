@@ -64,8 +64,8 @@ def product_quantised(X: Vectors, bits: float) -> Iterator[Candidate]:
     import faiss
 
     n, width = X.shape
-    for reduce in ("PCA8", "PCA16", "PCA32", "OPQ{m}_16", "OPQ{m}_32"):
-        for per_code in (4, 8):
+    for reduce in ("PCA8", "PCA16", "PCA32", "OPQ{m}_32"):
+        for per_code in (4, 8) if n >= 39 * 2**8 else (4,):  # as many items for a centre as faiss asks for
             for m in (32, 16, 8, 4, 2):
                 kept = int(reduce.split("_")[-1].removeprefix("PCA"))
                 if m * per_code > bits or kept % m or kept > width:
@@ -87,9 +87,9 @@ def pymde_vectors(X: Vectors, bits: float) -> Iterator[Candidate]:
     d = dimensions(bits, len(X))
     pymde.seed(0)
     problem = pymde.preserve_distances(
-        torch.from_numpy(X), embedding_dim=d, loss=pymde.losses.Quadratic, max_distances=5e6
+        torch.from_numpy(X), embedding_dim=d, loss=pymde.losses.Quadratic, max_distances=2e6
     )
-    points = problem.embed(max_iter=300).numpy()
+    points = problem.embed().numpy()
     yield f"{d} coordinates of 8 bits", d * (8 + CONVERSION / len(X)), round_to_bytes(points)
 
 
