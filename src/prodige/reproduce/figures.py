@@ -260,7 +260,7 @@ def error_by_size(tables: Path) -> tuple[Figure, Facts]:
         ax.set_title(name, fontsize=11)
         if ax is not axes[-1]:
             ax.get_legend().remove()  # type: ignore[union-attr]
-    return figure, {"tables": {name: [table["budget"] for table in found] for name, found in results.items()}}
+    return figure, {"tables": {name: sorted({table["budget"] for table in found}) for name, found in results.items()}}
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
