@@ -157,7 +157,7 @@ class GraphTextClassifier(TextClassifier):
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)
         take_over(network, teacher, weights)
-        training = self._training("graph", corpus, classes, self.n_epochs, random)
+        training = self._training("graph", corpus, classes, random, warm=True)
         network = training.run(
             network,
             [

@@ -114,7 +114,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     # -- parts of a fit ----------------------------------------------------------------------------------------------
 
     def _training(
-        self, stage: str, corpus: Corpus, classes: NDArray[np.int64], n_epochs: int, random: np.random.RandomState
+        self, stage: str, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState, warm: bool = False
     ) -> Training:
         """Return a run over the texts, some of them set aside for validation; the same ones in every stage."""
         train, held_out = split(classes, self.validation_fraction, self._split_seed)
@@ -122,9 +122,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             Examples(corpus.take(train), classes[train]),
             Examples(corpus.take(held_out), classes[held_out]),
             self._class_weights,
-            n_epochs,
+            self.n_epochs,
             np.random.default_rng(random.randint(2**31 - 1)),
             stage,
+            warm,
             verbose=self.verbose,
             report=self._report,
         )
@@ -167,7 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         start[PADDING] = 0
         torch.manual_seed(random.randint(2**31 - 1))
         network = self._network(nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start))
-        training = self._training("vectors", corpus, classes, self.n_epochs, random)
+        training = self._training("vectors", corpus, classes, random)
         network = training.run(network, [{"params": network.parameters(), "lr": rate}])
         if training.interrupted:
             self.stopped_ = "interrupt"

@@ -177,6 +177,9 @@ class Training:
     random : Generator
     stage : str
         Name of the run in the history and in the progress bar.
+    warm : bool
+        Whether the network has been learned before: it is then returned as it was if no epoch improves on it. On a few
+        texts, all that follows can be overfitting.
     patience : int
         Epochs without a better validation loss before the run ends.
     verbose : int
@@ -190,6 +193,7 @@ class Training:
     n_epochs: int
     random: np.random.Generator
     stage: str
+    warm: bool = False
     patience: int = 2
     verbose: int = 0
     report: Callable[[dict[str, Any]], bool] | None = None
@@ -198,7 +202,6 @@ class Training:
     def run(self, network: TextNetwork, groups: Sequence[dict[str, Any]]) -> TextNetwork:
         """Train a network in place; return the mean of its weights over the last steps, at its best epoch.
 
-        A start that no epoch improves on is returned as it was: on a few texts, all that follows can be overfitting.
         Ctrl-C ends the run and sets ``interrupted``; what is returned is the best so far.
 
         Parameters
@@ -218,7 +221,7 @@ class Training:
         start, waited = time.perf_counter(), 0
         with tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
             try:
-                least = self.judge(network)["validation_loss"]
+                least = self.judge(network)["validation_loss"] if self.warm else math.inf
                 for epoch in range(self.n_epochs):
                     losses = [
                         self.step(network, rows, optimizer, schedule, average, bar)

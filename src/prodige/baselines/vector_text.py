@@ -103,7 +103,7 @@ class VectorTextClassifier(TextClassifier):
             shape = coordinates.shape
             network = self._network(nn.Embedding(shape[0], shape[1], padding_idx=PADDING, _weight=coordinates))
             take_over(network, teacher, weights)
-            training = self._training("short vectors", corpus, classes, self.n_epochs, random)
+            training = self._training("short vectors", corpus, classes, random, warm=True)
             network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
             if training.interrupted:
                 self.stopped_ = "interrupt"
