@@ -1,12 +1,13 @@
 """How long a training step takes with a graph in the place of word vectors, and how fast texts are classified.
 
 The network of GraphTextClassifier is trained on random texts with the frequencies of a language, once over
-``nn.Embedding`` of 100 coordinates and once over an ``AnchorEmbedding`` with 100 anchors at 10 numbers a token, step by
-step in turns: the ratio says how many times longer a step over the graph takes. Each side has the optimiser that the
-classifier gives it. Prediction is from token ids to logits. Times are medians; on a machine that does other things as
-well, those of processors say more than those of the clock.
+``nn.Embedding`` of 100 coordinates and once over an ``AnchorEmbedding``, step by step in turns: the ratio says how many
+times longer a step over the graph takes. The graph is made as the classifier makes it, and each side has the optimiser
+that the classifier gives it. Prediction is from token ids to logits. Times are medians; on a machine that does other
+things as well, those of processors say more than those of the clock.
 
-    python benchmarks/text.py [--tokens 32000] [--length 235] [--batch 64] [--steps 30] [--jobs 2] [--json]
+    python benchmarks/text.py [--tokens 32000] [--length 235] [--batch 64] [--steps 30] [--jobs 2]
+                              [--anchors 32] [--numbers 5] [--json]
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from prodige.anchors import AnchorEmbedding
-from prodige.classification import _GRAPH_RATE
+from prodige.classification import _GRAPH_RATE, _RATE
 from prodige.reproduce.provenance import provenance
 from prodige.textnet import Average, Corpus, Examples, TextNetwork, Training
 from prodige.threads import torch_threads
@@ -74,20 +75,19 @@ class Side:
 def graph_groups(network: TextNetwork) -> list[dict[str, Any]]:
     """Return what is trained over a graph: the lengths of its edges, and the layers above."""
     above = [*network.convolution.parameters(), *network.dense.parameters()]
-    return [{"params": [network.embedding.graph.theta_w], "lr": _GRAPH_RATE}, {"params": above, "lr": 3e-4}]  # type: ignore[union-attr]
+    return [{"params": [network.embedding.graph.theta_w], "lr": _GRAPH_RATE}, {"params": above, "lr": _RATE}]  # type: ignore[union-attr]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Train both in turns, then let both predict."""
     corpus = random_corpus(N_TEXTS, options.length, options.tokens)
-    vectors = np.random.default_rng(3).normal(size=(options.tokens, 30)).astype(np.float32)
+    coordinates = np.random.default_rng(3).normal(size=(options.tokens, options.anchors)).astype(np.float32)
     counts = np.bincount(corpus.tokens, minlength=options.tokens)
-    layer = AnchorEmbedding.from_vectors(
-        vectors,
-        N_COORDINATES,
+    layer = AnchorEmbedding.from_coordinates(
+        coordinates,
+        options.numbers,
         sample_weight=np.maximum(counts, 1.0) ** 0.75,
         padding_idx=0,
-        n_steps=0,
         random_state=0,
         n_jobs=options.jobs,
     )
@@ -132,6 +132,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--anchors", type=int, default=32)
+    parser.add_argument("--numbers", type=float, default=5.0, help="size of the graph for each token")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     options = parser.parse_args()
     with torch_threads(options.jobs):
@@ -139,7 +141,7 @@ def main() -> None:
     if options.json:
         command = (
             f"python benchmarks/text.py --tokens {options.tokens} --length {options.length} --batch {options.batch} "
-            f"--steps {options.steps} --jobs {options.jobs}"
+            f"--steps {options.steps} --jobs {options.jobs} --anchors {options.anchors} --numbers {options.numbers}"
         )
         print(json.dumps({**figures, **provenance(command)}))
         return

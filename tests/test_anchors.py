@@ -389,9 +389,33 @@ def test_vectors_become_distances() -> None:
         AnchorEmbedding.from_vectors(X, 6, 8, n_steps=-1)
 
 
+@pytest.mark.parametrize("factor", [1.0, 1e-4, 1e4])
+def test_rows_are_near_the_coordinates_that_are_given(factor: float) -> None:
+    X = cloud() * np.float32(factor)
+    layers = [
+        AnchorEmbedding.from_coordinates(X, 8, padding_idx=0, n_steps=n_steps, random_state=0, n_jobs=1)
+        for n_steps in (0, 60)
+    ]
+    ids = torch.arange(1, len(X))
+    errors = [float(np.mean((layer(ids).detach().numpy() - X[1:]) ** 2)) for layer in layers]
+    assert errors[1] < 0.8 * errors[0]
+    assert errors[1] < 0.02 * X.var(axis=0).mean()
+    for layer in layers:
+        assert layer.graph.numbers_per_item <= 8
+        assert layer(torch.tensor([0])).tolist() == [[0.0] * 5]
+    torch.testing.assert_close(layers[1].freeze()(ids), layers[1](ids).detach(), rtol=1e-4, atol=1e-4 * factor)
+    with pytest.raises(ValueError, match="n_steps must be between 0"):
+        AnchorEmbedding.from_coordinates(X, 8, n_steps=-1)
+
+
 def test_same_seed_same_layer() -> None:
-    states = [AnchorEmbedding.from_vectors(cloud(80), 4, 9, random_state=7, n_jobs=1).state_dict() for _ in range(2)]
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    pairs = [
+        [AnchorEmbedding.from_vectors(cloud(80), 4, 9, random_state=7, n_jobs=1) for _ in range(2)],
+        [AnchorEmbedding.from_coordinates(cloud(80), 9, random_state=7, n_jobs=1) for _ in range(2)],
+    ]
+    for layers in pairs:
+        first, second = (layer.state_dict() for layer in layers)
+        assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_no_warnings_for_a_frozen_layer_of_one_item() -> None:

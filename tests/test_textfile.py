@@ -62,11 +62,15 @@ def test_encoding_again_changes_nothing(network: TextNetwork) -> None:
 
 @pytest.mark.parametrize("n_steps", [127, 255])
 def test_rounding_is_off_by_half_a_step(n_steps: int) -> None:
-    values = np.random.RandomState(0).exponential(size=1000).astype(np.float32)
-    codes, step = rounded(values, n_steps)
-    assert codes.max() == n_steps
-    assert np.abs(codes * step - values).max() <= step / 2 * (1 + 1e-4)
-    assert rounded(np.zeros(3, np.float32), n_steps)[1] == 0
+    values = 5 + np.random.RandomState(0).exponential(size=1000).astype(np.float32)
+    codes, least, step = rounded(values, n_steps)
+    assert (codes.min(), codes.max()) == (0, n_steps)
+    assert np.abs(least + codes * step - values).max() <= step / 2 * (1 + 1e-4)
+
+
+def test_rounding_of_what_is_all_the_same() -> None:
+    assert rounded(np.full(3, 2.5, np.float32), 127)[1:] == (2.5, 0.0)
+    assert rounded(np.zeros((0, 2), np.float32), 127)[1:] == (0.0, 0.0)
 
 
 def test_alphabetical_keeps_padding_and_unknown_first() -> None:
@@ -115,6 +119,8 @@ def test_arrays_that_do_not_fit_are_refused(network: TextNetwork, change: dict[s
         {"scale": 0},
         {"scale": "wide"},
         {"length_step": -1.0},
+        {"length_least": -1.0},
+        {"between_least": float("nan")},
         {"between_step": None},
         {"unreachable": [1]},
     ],

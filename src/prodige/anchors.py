@@ -21,12 +21,14 @@ from prodige._validation import check_integer
 from prodige.anchorfit import hang_on_hubs
 from prodige.embedding import GraphEmbedding
 from prodige.engine import Engine
+from prodige.farfit import hang_on_far_anchors
 from prodige.fileformat import StrPath
 from prodige.gradients import as_gradient
 from prodige.graph import Graph
 
-# Step of the descent towards distances, relative to their mean.
+# First step of the descent towards distances, relative to their mean; and towards coordinates, to their mean square.
 _RATE = 0.002
+_COORDINATE_RATE = 0.03
 
 Trees = _core.AnchorTrees32 | _core.AnchorTrees64
 
@@ -143,8 +145,58 @@ class AnchorEmbedding(nn.Module):
         check_integer("n_steps", n_steps, 0, 2**31 - 1)
         graph, wanted = hang_on_hubs(X, n_anchors, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs)
         layer = cls(graph, n_anchors, padding_idx, normalize=False)
-        layer._approach(wanted, sample_weight, n_steps)
+        layer._approach(wanted, sample_weight, n_steps, _RATE * float(wanted.mean()))
         layer._measure()
+        return layer
+
+    @classmethod
+    def from_coordinates(
+        cls,
+        coordinates: ArrayLike,
+        numbers_per_item: float = 5.0,
+        n_hubs: int | None = None,
+        sample_weight: ArrayLike | None = None,
+        padding_idx: int | None = None,
+        n_steps: int = 50,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> AnchorEmbedding:
+        """Make a layer whose rows are near those given, as :meth:`torch.nn.Embedding.from_pretrained` does exactly.
+
+        There is an anchor for each coordinate, so far away that the distance to it is the coordinate but for a
+        constant: see :mod:`prodige.farfit`. What all coordinates of an item have in common is kept best; where the
+        layer above can undo it, turn vectors by :func:`prodige.farfit.directions` first.
+
+        Parameters
+        ----------
+        coordinates : array-like, shape [N, K]
+        numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
+            See :func:`prodige.farfit.hang_on_far_anchors`.
+        padding_idx : int, optional
+            Item whose row is zero and learns nothing.
+        n_steps : int
+            Steps of gradient descent towards the coordinates; 0 leaves the graph as it was built.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import torch
+        >>> from prodige.anchors import AnchorEmbedding
+        >>> X = np.random.RandomState(0).normal(size=(500, 4)).astype(np.float32)
+        >>> layer = AnchorEmbedding.from_coordinates(X, random_state=0)
+        >>> rows = layer(torch.arange(500)).detach().numpy()
+        >>> bool(((rows - X) ** 2).mean() < 0.08)
+        True
+        """
+        check_integer("n_steps", n_steps, 0, 2**31 - 1)
+        graph, offset, scale = hang_on_far_anchors(
+            coordinates, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
+        )
+        wanted = np.asarray(coordinates, dtype=np.float32)
+        layer = cls(graph, wanted.shape[1], padding_idx, normalize=False)
+        layer._approach(wanted * np.float32(scale) + np.float32(offset), sample_weight, n_steps, _COORDINATE_RATE)
+        layer.center.fill_(offset)
+        layer.scale.fill_(scale)
         return layer
 
     @classmethod
@@ -260,17 +312,21 @@ class AnchorEmbedding(nn.Module):
     def _normalized(self, distances: torch.Tensor) -> torch.Tensor:
         return (distances - self.center) / self.scale
 
-    def _approach(self, wanted: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int) -> None:
-        """Move the weights so that distances come nearer to those wanted, shape [N, K]."""
+    def _approach(
+        self, wanted: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
+    ) -> None:
+        """Move the weights so that distances come nearer to those wanted, shape [N, K]; the rate falls to 0."""
         target = torch.from_numpy(wanted)
         share = torch.ones(len(target)) if sample_weight is None else torch.as_tensor(sample_weight)
         share = (share / share.sum()).to(target.dtype).unsqueeze(1)
-        optimizer = torch.optim.Adam([self.graph.theta_w], lr=_RATE * float(target.mean()))
+        optimizer = torch.optim.Adam([self.graph.theta_w], lr=rate)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / max(n_steps, 1))
         items = np.arange(len(wanted), dtype=np.int32)
         for _ in range(n_steps):
             optimizer.zero_grad()
             (share * (self._distances(items) - target).square()).sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            schedule.step()
 
     def extra_repr(self) -> str:
         """Return what ``repr`` shows."""

@@ -66,13 +66,15 @@ def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any]
     token, hub, weight = token[by_token], hub[by_token], weight[by_token]
     between = np.zeros((n_hubs, frozen.embedding_dim), dtype=np.float32)
     between[edges.i[~is_tokens] - n_items, edges.j[~is_tokens] - n_items - n_hubs] = edges.weight[~is_tokens]
-    lengths, length_step = rounded(weight, _TOKEN_STEPS)
-    between_codes, between_step = rounded(between, _HUB_STEPS)
+    lengths, length_least, length_step = rounded(weight, _TOKEN_STEPS)
+    between_codes, between_least, between_step = rounded(between, _HUB_STEPS)
     filters = network.convolution.weight.detach().numpy()
     step = np.maximum(np.abs(filters).max(axis=(1, 2)), 1e-30) / _FILTER_STEPS
     description = {
         "pattern": vocabulary.pattern,
+        "length_least": length_least,
         "length_step": length_step,
+        "between_least": between_least,
         "between_step": between_step,
         "scale": float(frozen.scale),
         "unreachable": float(frozen.unreachable),
@@ -113,7 +115,7 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     hub = arrays["hub_low"].astype(np.int64) + 256 * arrays["hub_high"].astype(np.int64)
     if hub.max(initial=0) >= n_hubs:
         raise ValueError(f"there is no hub {hub.max()} among {n_hubs}")
-    for name in ("length_step", "between_step", "scale", "unreachable"):
+    for name in ("length_least", "length_step", "between_least", "between_step", "scale", "unreachable"):
         if not 0 <= float(description[name]) < np.inf or (name == "scale" and not description[name]):
             raise ValueError(f"{name} = {description[name]} is no length")
     if arrays["center"].shape != (n_anchors,) or not np.isfinite(arrays["center"]).all():
@@ -124,8 +126,8 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
         np.concatenate([n_items + hub, n_items + n_hubs + second]),
         np.concatenate(
             [
-                arrays["length"] * np.float32(description["length_step"]),
-                arrays["between"].ravel() * np.float32(description["between_step"]),
+                description["length_least"] + arrays["length"] * np.float32(description["length_step"]),
+                description["between_least"] + arrays["between"].ravel() * np.float32(description["between_step"]),
             ]
         ),
         n_vertices=n_items + n_hubs + n_anchors,
@@ -191,17 +193,20 @@ def alphabetical(vocabulary: Vocabulary) -> NDArray[np.int64]:
     return np.array([*range(len(SPECIAL)), *sorted(words, key=vocabulary.tokens.__getitem__)], dtype=np.int64)
 
 
-def rounded(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint8], float]:
-    """Return values of 0 or more as whole numbers up to ``n_steps``, and the step.
+def rounded(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint8], float, float]:
+    """Return values as whole numbers up to ``n_steps``, the least value and the step.
 
     Examples
     --------
     >>> import numpy as np
     >>> from prodige.textfile import rounded
-    >>> rounded(np.array([0.0, 1.0, 2.0], np.float32), 4)
-    (array([0, 2, 4], dtype=uint8), 0.5)
+    >>> rounded(np.array([1.0, 2.0, 3.0], np.float32), 4)
+    (array([0, 2, 4], dtype=uint8), 1.0, 0.5)
     """
-    step = float(values.max(initial=0.0)) / n_steps
+    if not values.size:
+        return np.zeros(values.shape, np.uint8), 0.0, 0.0
+    least = float(values.min())
+    step = (float(values.max()) - least) / n_steps
     if step == 0:
-        return np.zeros(values.shape, np.uint8), 0.0
-    return np.rint(values / step).astype(np.uint8), step
+        return np.zeros(values.shape, np.uint8), least, 0.0
+    return np.rint((values - least) / step).astype(np.uint8), least, step

@@ -55,11 +55,11 @@ def test_figures() -> None:
     assert rows["glove-18"]["float32_bytes"] == 4 * n_tokens * min(18, n_tokens)
     assert rows["distilled-8-8bit"]["float32_bytes"] == 4 * n_tokens * 8
     assert rows["graph"]["float32_bytes"] <= 4 * (
-        10 * n_tokens + 25 + 1
+        5 * n_tokens + 25 + 1
     )  # anchors have a centre, and all of them a scale
     assert rows["distilled-18-8bit"]["file_bytes"] < rows["vectors-18"]["file_bytes"]
     assert said[0] == "imdb: linear, tf-idf of words and pairs, seed 0"
-    assert said[-1] == "imdb: graph, 100 anchors, seed 1"
+    assert said[-1] == "imdb: graph, 32 anchors, seed 1"
     assert json.loads(json.dumps(result)) == result
 
 
@@ -68,7 +68,7 @@ def test_as_a_table() -> None:
     rows = table3.cells(result)
     assert [row[0] for row in rows] == [
         "linear, tf-idf of words and pairs",
-        "graph, 100 anchors",
+        "graph, 32 anchors",
     ]  # always in this order
     assert all(len(row) == len(table3.HEADERS) for row in rows)
     assert rows[1][2] == "0.8443"
@@ -76,7 +76,7 @@ def test_as_a_table() -> None:
     page = table3.markdown(result)
     assert page.startswith("# imdb: 40 texts to learn from, 4 to test\n")
     assert "One seed" in page
-    assert "| graph, 100 anchors |" in page
+    assert "| graph, 32 anchors |" in page
     assert "prodige reproduce table3 --seeds 1 --methods tfidf,graph" in page
 
 

@@ -31,7 +31,8 @@ LABELS = {
     "glove-18": "vectors, 18-d, from GloVe",
     "distilled-18-8bit": "vectors, 18-d, distilled, 8 bits",
     "distilled-8-8bit": "vectors, 8-d, distilled, 8 bits",
-    "graph": "graph, 100 anchors",
+    "distilled-4-8bit": "vectors, 4-d, distilled, 8 bits",
+    "graph": "graph, 32 anchors",
 }
 METHODS = tuple(LABELS)
 HEADERS = ["", "accuracy", "paper's accuracy", "MB in float32", "paper's MB", "MB of the file", "seconds"]
