@@ -52,7 +52,7 @@ def classify(
         None, "--header/--no-header", help="Whether line 1 of a table has names; so if a column is given by its name."
     ),
     numbers: float = typer.Option(
-        10.0, "--numbers-per-item", help="Size of the graph: one number per vertex and two per edge, for each word."
+        5.0, "--numbers-per-item", help="Size of the graph: one number per vertex and two per edge, for each word."
     ),
     max_vocabulary: int = typer.Option(32_000, min=1, help="Words to know, the most frequent."),
     epochs: int = typer.Option(8, min=1, help="Passes over the texts, at most."),
