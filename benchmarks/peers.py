@@ -23,14 +23,14 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.decomposition import PCA
 
-from prodige import DistanceCompressor, baselines, datasets
+from prodige import DistanceCompressor, baselines, datasets, fileformat
 from prodige.evaluation import Report, evaluate
 from prodige.reproduce.provenance import provenance
-from prodige.reproduce.tables import file_size
 from prodige.space import Space
 
 Vectors = NDArray[np.float32]
 Candidate = tuple[str, float, Vectors]  # how the bits were spent, bits for an item, and where items are then
+WEIGHT_BITS = 8  # of the graph's edges, as of the peers' coordinates
 CONVERSION = 32 * 2  # bits to turn one 8-bit coordinate back: where its range starts, and its step
 
 
@@ -151,10 +151,10 @@ def measure(X: Vectors, budget: float, methods: list[str]) -> list[dict[str, Any
     """Fit the graph, then its peers in as many bits."""
     space = Space(X)
     began = time.perf_counter()
-    graph = DistanceCompressor(budget, random_state=0).fit(X).graph_
+    graph = DistanceCompressor(budget, random_state=0).fit(X).graph_.rounded(WEIGHT_BITS)
     seconds = time.perf_counter() - began
-    bits = 8 * file_size(graph) / len(X)
-    how = f"{graph.numbers_per_item:.3g} numbers"
+    bits = 8 * fileformat.size(graph, WEIGHT_BITS) / len(X)
+    how = f"{graph.numbers_per_item:.3g} numbers, weights of {WEIGHT_BITS} bits"
     rows = [row("graph", how, bits, evaluate(graph, space, random_state=0), seconds)]
     for method in methods:
         began = time.perf_counter()

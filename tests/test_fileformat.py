@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 from prodige import Graph, fileformat
 from prodige.fileformat import FileFormatError
+from prodige.packing import Packing
 from strategies import Edges, graphs
 
 HUGE = 2**62
@@ -74,7 +75,31 @@ def test_what_was_saved_comes_back(directory: Path, edges: Edges, metadata: dict
         graph.n_items,
         graph.n_edges,
         metadata,
+        32,
     )
+
+
+@settings(max_examples=60)
+@given(edges=graphs(), bits=st.integers(1, 16), metadata=st.dictionaries(st.text(), json_values, max_size=4))
+def test_what_was_packed_comes_back_rounded(directory: Path, edges: Edges, bits: int, metadata: dict[str, Any]) -> None:
+    path = directory / "packed.prodige"
+    graph = Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items)
+    graph.save(path, metadata, bits=bits)
+    loaded = Graph.load(path)
+    assert loaded == graph.rounded(bits)
+    assert [column.dtype for column in loaded.edges] == [np.int32, np.int32, np.float32]
+    description = fileformat.describe(path)
+    assert (description.version, description.weight_bits, description.metadata) == (2, bits, metadata)
+    first = path.read_bytes()
+    loaded.save(path, metadata, bits=bits)
+    assert path.read_bytes() == first
+
+
+@pytest.mark.parametrize("bits", [None, 1, 8, 16])
+def test_the_size_is_known_before_a_file_is_written(path: Path, graph: Graph, bits: int | None) -> None:
+    for one in (graph, Graph.from_edges([], [], [], n_vertices=7)):
+        one.save(path, bits=bits)
+        assert fileformat.size(one, bits) == path.stat().st_size
 
 
 def test_equal_graphs_make_equal_files(path: Path, graph: Graph) -> None:
@@ -185,8 +210,9 @@ def is_refused(path: Path, data: bytes) -> bool:
     return n_refusals == 2
 
 
-def test_every_flipped_bit_is_refused(path: Path) -> None:
-    Graph.from_edges([0], [1], [1.0]).save(path)
+@pytest.mark.parametrize("bits", [None, 8])
+def test_every_flipped_bit_is_refused(path: Path, bits: int | None) -> None:
+    Graph.from_edges([0], [1], [1.0]).save(path, bits=bits)
     data = path.read_bytes()
     assert not is_refused(path, data)
     for position in range(len(data)):
@@ -218,7 +244,7 @@ def test_noise_is_refused(directory: Path, data: bytes) -> None:
 def test_messages_say_what_to_do(path: Path) -> None:
     header, body = parts()
     assert "upgrade prodige" in refused(
-        path, assemble(header, body, version=2), "version 2 .* newest one known here is 1"
+        path, assemble(header, body, version=3), "version 3 .* newest one known here is 2"
     )
     assert "restore a copy" in refused(path, assemble(header, body, version=0), "no version 0")
     assert "right file" in refused(path, assemble(header, body, magic=b"\x89PNG\r\n\x1a\n"), "does not start like one")
@@ -299,6 +325,93 @@ def test_sections_that_lie_are_refused(path: Path, section: int, key: str, value
     refused(path, assemble(header, body), "sections other than i, j and weight of 3 edges")
 
 
+def packed_parts() -> tuple[dict[str, Any], bytes]:
+    """Return a sound header and body of version 2: edges 0-1, 0-2 and 1-2 of weights 1, 2 and 4."""
+    sections = [
+        {"name": "degree", "bits": 1, "offset": 0, "length": 1},
+        {"name": "j", "bits": 1, "least": 1, "offset": 1, "length": 1},
+        {"name": "weight", "bits": 2, "least": 1.0, "greatest": 4.0, "offset": 2, "length": 1},
+    ]
+    header = {"n_vertices": 3, "n_items": 3, "n_edges": 3, "sections": sections, "metadata": {}}
+    return header, bytes([0b001011, 0b110, 0b110100])
+
+
+def test_packed_bytes_are_as_documented(path: Path) -> None:
+    """Read and written by hand: a packed file must mean the same tomorrow."""
+    header, body = packed_parts()
+    graph = Graph.from_edges([0, 0, 1], [1, 2, 2], [1, 2, 4])
+    path.write_bytes(assemble(header, body, version=2))
+    assert Graph.load(path) == graph
+    graph.save(path, bits=2)
+    data = path.read_bytes()
+    length = struct.unpack("<I", data[12:16])[0]
+    assert json.loads(data[16 : 16 + length]) == header
+    assert data[16 + length : -32] == body
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        *[(section, "offset", value) for section in range(3) for value in (-1, 7, 1.0, HUGE, None)],
+        *[(section, "length", value) for section in range(3) for value in (0, 2, 1.0, HUGE)],
+        *[(section, "bits", value) for section in range(3) for value in (0, -1, 40, 1.0, True, None)],
+        *[(1, "least", value) for value in (-1, 4, 1.0, HUGE, None)],
+        *[(2, "least", value) for value in (-1.0, -0.0, 5.0, 1, 0.1, 1e39, None, "1")],
+        *[(2, "greatest", value) for value in (0.5, 4, 0.1, 1e39, HUGE, None)],
+        *[(section, "name", value) for section in range(3) for value in ("i", "", None)],
+        (2, "key", 1),
+    ],
+)
+def test_packed_sections_that_lie_are_refused(path: Path, section: int, key: str, value: Any) -> None:
+    header, body = packed_parts()
+    header["sections"][section][key] = value
+    refused(path, assemble(header, body, version=2), "header has sections|need .* bytes")
+
+
+@pytest.mark.parametrize("sections", [None, 3, [], [1, 2, 3], [{}, {}, {}], {"degree": 1}, "abc"])
+def test_packed_sections_of_another_kind_are_refused(path: Path, sections: Any) -> None:
+    header, body = packed_parts()
+    refused(path, assemble(header | {"sections": sections}, body, version=2), "header has sections that make no sense")
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        ([0b000011, 0b110, 0b110100], "degrees are not those of 3 vertices and 3 edges"),
+        ([0b011011, 0b110, 0b110100], "degrees"),
+        ([0b100011, 0b110, 0b110100], "degrees"),
+        ([0b1001011, 0b110, 0b110100], "bits behind the last number"),
+        ([0b001011, 0b1110, 0b110100], "bits behind"),
+        ([0b001011, 0b110, 0b1110100], "bits behind"),
+        ([0b001011, 0b111, 0b110100], "edge 1, .*repeated or out of order"),
+        ([0b001011, 0b010, 0b110100], "edge 2, .*does not join"),
+        ([0b010101, 0b110, 0b110100], "edge 2, .*does not join"),
+    ],
+)
+def test_packed_edges_that_no_graph_has_are_refused(path: Path, body: list[int], match: str) -> None:
+    header, _ = packed_parts()
+    refused(path, assemble(header, bytes(body), version=2), match)
+
+
+def test_ends_that_wrap_around_are_refused(path: Path) -> None:
+    """In 32 bits an end of 2**32 + 1 would be 1."""
+    header, _ = packed_parts()
+    header["n_edges"], header["n_vertices"] = 1, 3
+    header["sections"][1] |= {"bits": 31, "least": 3, "length": 4}
+    header["sections"][2] |= {"offset": 5, "bits": 2, "length": 1}
+    body = bytes([0b0001]) + struct.pack("<I", 2**31 - 1) + bytes([0])
+    refused(path, assemble(header, body, version=2), "goes to 2147483650, and there are 3 vertices")
+
+
+def test_headers_of_packed_files_are_not_believed(path: Path) -> None:
+    header, body = packed_parts()
+    for change in ({"n_edges": 2**30 - 1}, {"n_vertices": 2**31 - 2}, {"n_edges": 4}, {"n_vertices": 11}):
+        lie = header | change
+        packing = Packing.from_sections(lie["sections"], lie["n_vertices"], lie["n_edges"])
+        refused(path, assemble(lie, body, version=2), "header")
+        refused(path, assemble(lie | {"sections": packing.sections()}, body, version=2), "need .* bytes|header|degrees")
+
+
 def test_header_length_is_not_believed(path: Path) -> None:
     for length in (2**32 - 1, 2**24 + 1, 2**24, 1000, 0):
         data = b"\x89PRODIGE" + struct.pack("<II", 1, length) + assemble(*parts())[16:-32]
@@ -335,7 +448,7 @@ def test_a_file_that_shrinks_or_grows_while_it_is_read(
     size = path.stat().st_size
     read_description = fileformat.read_description
 
-    def disturbed(reader: fileformat.Reader) -> fileformat.Description:
+    def disturbed(reader: fileformat.Reader) -> Any:
         description = read_description(reader)
         os.truncate(path, size + change)
         return description

@@ -19,6 +19,18 @@ offset    bytes
 ...       32      SHA-256 of everything before it
 ========  ======  ==================================================================================================
 
+Version 2 is the same with edges in fewer bits (:mod:`prodige.packing`), its sections being
+
+=========  =========================================================================================================
+section    one after the other, lowest bit first, each with zeros up to the end of its last byte
+=========  =========================================================================================================
+degree     for every vertex as many ones as it has edges to larger ones, and a zero: E + V bits
+``j``      ``bits`` for each edge: the larger end less ``least``
+weight     ``bits`` for each edge: 0 is ``least``, the highest number ``greatest``, others lie evenly between them
+=========  =========================================================================================================
+
+with ``bits``, ``least`` and ``greatest`` in the table of sections, in the place of ``dtype``.
+
 The header has exactly these keys: ``n_vertices``, ``n_items``, ``n_edges`` (E), ``sections`` and ``metadata``. The
 sections are listed in the order of the file, each with ``name``, ``dtype``, ``offset`` (from the end of the header)
 and ``length`` in bytes; they leave no gap, do not overlap and end at the checksum. ``metadata`` is an object of the
@@ -46,11 +58,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige._validation import MAX_EDGES, MAX_INT32
+from prodige.packing import Packing
 
 if TYPE_CHECKING:
     from prodige.graph import Graph
 
-VERSION = 1  # the one that is written, and the newest that is read
+EXACT, PACKED = 1, 2  # versions: the first keeps every bit of a weight
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
 START = struct.Struct("<8sII")  # magic, version, length of the header
 COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
@@ -94,6 +107,7 @@ class Description(NamedTuple):
     n_items: int
     n_edges: int
     metadata: dict[str, Any]
+    weight_bits: int = 32
 
 
 class Contents(NamedTuple):
@@ -105,7 +119,7 @@ class Contents(NamedTuple):
     weight: NDArray[np.float32]
 
 
-def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None) -> None:
+def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None, bits: int | None = None) -> None:
     """Write a graph to a file; a file that is there is replaced in one step, or stays as it was.
 
     Parameters
@@ -116,6 +130,8 @@ def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None
     graph : Graph
     metadata : mapping, optional
         Anything that JSON can hold, under keys that are strings.
+    bits : int, optional
+        Bits to round weights to, 1 to 16, in a packed file; every bit is kept when left out.
 
     Examples
     --------
@@ -132,15 +148,33 @@ def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None
             f"graph has {graph.n_vertices} vertices and {graph.n_edges} edges: a file holds at most {MAX_ISOLATED} "
             "vertices more than two per edge; leave out vertices without edges"
         )
-    header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, check_metadata(metadata))
-    start = START.pack(MAGIC, VERSION, len(header))
-    parts: list[bytes | memoryview] = [start, header, *map(little_endian, graph.edges)]
+    packing = None if bits is None else Packing.of(graph.edges, graph.n_vertices, bits)
+    header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, check_metadata(metadata), packing)
+    start = START.pack(MAGIC, EXACT if packing is None else PACKED, len(header))
+    columns = map(little_endian, graph.edges) if packing is None else packing.pack(graph.edges)
+    parts: list[bytes | memoryview] = [start, header, *columns]
     digest = hashlib.sha256()
     with replacing(name) as file:
         for part in parts:
             digest.update(part)
             file.write(part)
         file.write(digest.digest())
+
+
+def size(graph: Graph, bits: int | None = None) -> int:
+    """Return the bytes of the file that a graph would make, without metadata.
+
+    Examples
+    --------
+    >>> from prodige import Graph, fileformat
+    >>> graph = Graph.from_edges(range(1000), range(1, 1001), 1.0)
+    >>> fileformat.size(graph), fileformat.size(graph, bits=8)
+    (12360, 2832)
+    """
+    packing = None if bits is None else Packing.of(graph.edges, graph.n_vertices, bits)
+    header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, {}, packing)
+    edges = sum(int(section["length"]) for section in sections(graph.n_edges, packing))
+    return START.size + len(header) + edges + DIGEST_BYTES
 
 
 def read(path: StrPath) -> Contents:
@@ -165,9 +199,17 @@ def read(path: StrPath) -> Contents:
     array([1, 2], dtype=int32)
     """
     with opened(path) as reader:
-        description = read_description(reader)
-        i, j, weight = (reader.column(dtype, description.n_edges) for dtype in COLUMNS.values())
-        reader.finish()
+        description, packing = read_description(reader)
+        if packing is None:
+            i, j, weight = (reader.column(dtype, description.n_edges) for dtype in COLUMNS.values())
+            reader.finish()
+        else:
+            columns = [reader.column("uint8", section["length"]) for section in packing.sections()]
+            reader.finish()
+            try:
+                i, j, weight = packing.unpack(columns)
+            except ValueError as error:
+                raise reader.refusal(str(error), DAMAGED) from None
         problem = find_bad_edge(i, j, weight, description.n_vertices)
         if problem:
             raise reader.refusal(problem, DAMAGED)
@@ -191,7 +233,7 @@ def describe(path: StrPath) -> Description:
     {'made by': 'Ada'}
     """
     with opened(path) as reader:
-        description = read_description(reader)
+        description, _ = read_description(reader)
         reader.skip()
         reader.finish()
     return description
@@ -269,26 +311,27 @@ def opened(path: StrPath) -> Iterator[Reader]:
         yield Reader(file, name, os.fstat(file.fileno()).st_size)
 
 
-def read_description(reader: Reader) -> Description:
+def read_description(reader: Reader) -> tuple[Description, Packing | None]:
     """Read everything before the edges; what is left of the file is then known to be as long as the edges are."""
     _, version, header_length = START.unpack(reader.take(START.size))
-    if version > VERSION:
+    if version > PACKED:
         raise reader.refusal(
-            f"it is of version {version} and the newest one known here is {VERSION}", "upgrade prodige to read it"
+            f"it is of version {version} and the newest one known here is {PACKED}", "upgrade prodige to read it"
         )
-    if version < 1:
+    if version < EXACT:
         raise reader.refusal(f"there is no version {version}", DAMAGED)
     if header_length > MAX_HEADER:
         raise reader.refusal(f"its header claims {header_length} bytes, more than {MAX_HEADER}", DAMAGED)
     try:
-        counts, metadata = decode_header(reader.take(header_length))
+        counts, metadata, packing = decode_header(reader.take(header_length), version)
     except HeaderError as error:
         raise reader.refusal(f"its header {error}", DAMAGED) from None
     n_vertices, n_items, n_edges = counts
-    wanted = sum(section["length"] for section in sections(n_edges))
+    wanted = sum(section["length"] for section in sections(n_edges, packing))
     if reader.left != wanted:
         raise reader.refusal(f"its edges need {wanted} bytes and it has room for {reader.left}", DAMAGED)
-    return Description(version, reader.n_bytes, n_vertices, n_items, n_edges, metadata)
+    weight_bits = 32 if packing is None else packing.weight_bits
+    return Description(version, reader.n_bytes, n_vertices, n_items, n_edges, metadata, weight_bits), packing
 
 
 def find_bad_edge(
@@ -317,10 +360,13 @@ class HeaderError(ValueError):
     """What is wrong with a header, as the end of a sentence about it."""
 
 
-def encode_header(n_vertices: int, n_items: int, n_edges: int, metadata: dict[str, Any]) -> bytes:
+def encode_header(
+    n_vertices: int, n_items: int, n_edges: int, metadata: dict[str, Any], packing: Packing | None
+) -> bytes:
     """Return the header as it is written."""
     counts = {"n_vertices": n_vertices, "n_items": n_items, "n_edges": n_edges}
-    header = json.dumps({**counts, "sections": sections(n_edges), "metadata": metadata}, allow_nan=False).encode()
+    table = sections(n_edges, packing)
+    header = json.dumps({**counts, "sections": table, "metadata": metadata}, allow_nan=False).encode()
     header += b" " * (-len(header) % 8)
     if len(header) > MAX_HEADER:
         raise ValueError(
@@ -330,8 +376,8 @@ def encode_header(n_vertices: int, n_items: int, n_edges: int, metadata: dict[st
     return header
 
 
-def decode_header(text: bytes) -> tuple[tuple[int, int, int], dict[str, Any]]:
-    """Return the numbers of vertices, items and edges, and the metadata."""
+def decode_header(text: bytes, version: int) -> tuple[tuple[int, int, int], dict[str, Any], Packing | None]:
+    """Return the numbers of vertices, items and edges, the metadata, and how edges are packed if they are."""
     try:
         header = json.loads(text.decode("ascii"), object_pairs_hook=unique_keys, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
@@ -347,16 +393,25 @@ def decode_header(text: bytes) -> tuple[tuple[int, int, int], dict[str, Any]]:
     n_edges = count(header, "n_edges", 0, MAX_EDGES)
     if too_many_vertices(n_vertices, n_edges):
         raise HeaderError(f"claims {n_vertices} vertices for {n_edges} edges")
+    packing, names = None, "i, j and weight"
+    if version == PACKED:
+        names = "degree, j and weight"
+        try:
+            packing = Packing.from_sections(header["sections"], n_vertices, n_edges)
+        except ValueError as error:
+            raise HeaderError(f"has sections that make no sense: {error}") from None
     # Compared as text: in Python, 0 == False == 0.0.
-    if json.dumps(header["sections"], sort_keys=True) != json.dumps(sections(n_edges), sort_keys=True):
-        raise HeaderError(f"has sections other than i, j and weight of {n_edges} edges, one after the other")
+    if json.dumps(header["sections"], sort_keys=True) != json.dumps(sections(n_edges, packing), sort_keys=True):
+        raise HeaderError(f"has sections other than {names} of {n_edges} edges, one after the other")
     if not isinstance(header["metadata"], dict):
         raise HeaderError("has metadata that is not a JSON object")
-    return (n_vertices, n_items, n_edges), header["metadata"]
+    return (n_vertices, n_items, n_edges), header["metadata"], packing
 
 
-def sections(n_edges: int) -> list[dict[str, Any]]:
+def sections(n_edges: int, packing: Packing | None = None) -> list[dict[str, Any]]:
     """Return the table of sections of a file with this many edges."""
+    if packing is not None:
+        return packing.sections()
     table: list[dict[str, Any]] = []
     offset = 0
     for name, dtype in COLUMNS.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prodige import _core, fileformat
+from prodige import _core, fileformat, packing
 from prodige._validation import (
     MAX_EDGES,
     MAX_INT32,
@@ -249,7 +249,22 @@ class Graph:
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 
-    def save(self, path: fileformat.StrPath, metadata: Mapping[str, Any] | None = None) -> None:
+    def rounded(self, bits: int) -> Graph:
+        """Return the graph as it comes back from a file with weights of so many bits: see :meth:`save`.
+
+        Examples
+        --------
+        >>> from prodige import Graph
+        >>> Graph.from_edges([0, 0, 1], [1, 2, 2], [1.0, 1.7, 4.0]).rounded(bits=2).edges.weight
+        array([1., 2., 4.], dtype=float32)
+        """
+        return self._make(
+            self._edges._replace(weight=packing.rounded(self._edges, bits)), self.n_vertices, self.n_items
+        )
+
+    def save(
+        self, path: fileformat.StrPath, metadata: Mapping[str, Any] | None = None, *, bits: int | None = None
+    ) -> None:
         """Write the graph to a ``.prodige`` file; one that is there is replaced in one step, or stays as it was.
 
         Parameters
@@ -259,6 +274,9 @@ class Graph:
         metadata : mapping, optional
             Who made it, from what: anything that JSON can hold, under keys that are strings. It is not part of the
             graph; :func:`prodige.fileformat.describe` reads it.
+        bits : int, optional
+            Round weights to so many bits, 1 to 16, and pack the edges: the file is a fraction of its size, and what it
+            holds is :meth:`rounded`. Left out, every bit is kept.
 
         Examples
         --------
@@ -270,7 +288,7 @@ class Graph:
         ...     Graph.load(f"{directory}/pair.prodige") == graph
         True
         """
-        fileformat.write(path, self, metadata)
+        fileformat.write(path, self, metadata, bits)
 
     @classmethod
     def load(cls, path: fileformat.StrPath) -> Graph:

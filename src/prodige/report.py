@@ -7,7 +7,6 @@ light or dark, and everything that comes from data is escaped.
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from prodige import baselines
+from prodige import baselines, fileformat
 from prodige.compression import DistanceCompressor
 from prodige.evaluation import Report, evaluate
 from prodige.fileformat import StrPath, replacing
-from prodige.graph import Graph
 from prodige.reproduce.provenance import provenance
 from prodige.space import Space
 
@@ -72,6 +70,7 @@ def write_report(
     command: str | None = None,
     notes: Sequence[str] = (),
     measured: Report | None = None,
+    bits: int | None = None,
     random_state: int | np.random.RandomState | None = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
@@ -95,6 +94,8 @@ def write_report(
         To be mentioned below the errors.
     measured : Report, optional
         Errors of the graph, if they are known already.
+    bits : int, optional
+        Of the weights in the file, whose size is told; see :meth:`prodige.Graph.save`.
     random_state : int, RandomState or None
         Seed of MDS and of the pairs that are compared.
     tell : callable
@@ -114,7 +115,7 @@ def write_report(
     ...     "<title>60 points as a graph</title>" in path.read_text()
     True
     """
-    page = make_page(compressor, X, name, command, notes, measured, random_state, tell)
+    page = make_page(compressor, X, name, command, notes, measured, bits, random_state, tell)
     with replacing(str(path)) as file:
         file.write(page.encode())
 
@@ -126,6 +127,7 @@ def make_page(
     command: str | None,
     notes: Sequence[str],
     measured: Report | None,
+    bits: int | None,
     random_state: int | np.random.RandomState | None,
     tell: Callable[[str], None],
 ) -> str:
@@ -137,7 +139,7 @@ def make_page(
     space = Space(X, compressor.metric)
     if space.n_items != graph.n_items:
         raise ValueError(f"X must be what compressor was fitted to: {graph.n_items} items, got {space.n_items}")
-    entries = compare(compressor, space, measured, random_state, tell)
+    entries = compare(compressor, space, measured, bits, random_state, tell)
     tell("drawing")
     ours = entries[0]
     command = in_python(compressor) if command is None else command
@@ -171,6 +173,7 @@ def compare(
     compressor: DistanceCompressor,
     space: Space,
     measured: Report | None,
+    bits: int | None,
     random_state: int | np.random.RandomState | None,
     tell: Callable[[str], None],
 ) -> list[Entry]:
@@ -181,7 +184,7 @@ def compare(
         measured = evaluate(graph, space, k=N_NEIGHBORS, random_state=random_state)
     history = compressor.history_
     seconds = history[-1]["seconds"] if history else None
-    entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * file_size(graph) / n, measured, seconds)]
+    entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * fileformat.size(graph, bits) / n, measured, seconds)]
     size = max(1, math.floor(compressor.numbers_per_item))
     common: dict[str, Any] = {"metric": space.metric, "n_jobs": compressor.n_jobs}
     others: dict[str, Any] = {
@@ -200,14 +203,6 @@ def compare(
         numbers = model.numbers_per_item
         entries.append(Entry(method, label, numbers, 32 * (numbers + model.shared_numbers / n), report, seconds))
     return entries
-
-
-def file_size(graph: Graph) -> int:
-    """Return the bytes of a saved graph."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "graph.prodige")
-        graph.save(path)
-        return path.stat().st_size
 
 
 def in_python(compressor: DistanceCompressor) -> str:

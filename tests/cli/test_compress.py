@@ -107,6 +107,18 @@ def test_json_and_file(data: str) -> None:
     }
 
 
+def test_weights_of_few_bits(data: str) -> None:
+    exact = answer(data, "-o", "exact.prodige")
+    figures = answer(data, "-o", "packed.prodige", "--bits", "6")
+    graph = Graph.load("packed.prodige")
+    assert graph == Graph.load("exact.prodige").rounded(6)
+    assert fileformat.describe("packed.prodige").weight_bits == 6
+    assert figures["bytes"] == os.path.getsize("packed.prodige") < exact["bytes"]
+    assert figures["mse"] == pytest.approx(evaluate(graph, Space(X), random_state=0).mse)  # of what is in the file
+    for bits in ("0", "17", "x"):
+        assert "--bits" in failure(2, data, "--bits", bits)
+
+
 def test_table(data: str) -> None:
     result = runner.invoke(app, ["compress", data, *SHORT])
     assert result.exit_code == 0, result.output

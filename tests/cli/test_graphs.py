@@ -63,6 +63,7 @@ def test_info(file: str) -> None:
         "numbers_per_item": 16 / 5,
         "bytes": size,
         "bits_per_item": size * 8 / 5,
+        "weight_bits": 32,
         "degree": {"min": 0, "mean": 10 / 6, "max": 4},
         "connected": False,
         "metadata": {"made by": "Ada", "steps": 400},

@@ -58,6 +58,9 @@ def compress(
     numbers: float = typer.Option(
         4.0, "--numbers-per-item", "-n", help="Size: one number per vertex and two per edge, divided by the items."
     ),
+    bits: int | None = typer.Option(
+        None, min=1, max=16, help="Round weights to so many bits: a fifth of the size with 8.", show_default=False
+    ),
     metric: str = typer.Option("euclidean", help='Any metric of scikit-learn; "precomputed" for a distance matrix.'),
     normalize: bool = typer.Option(False, "--normalize", help="Bring rows to length 1 first, as in the paper."),
     hubs: str = typer.Option("auto", help='Virtual vertices to begin with: a number, or "auto".'),
@@ -105,6 +108,8 @@ def compress(
         with progress, torch_threads(count_threads(jobs)):
             warned = fit(compressor, X)
             seconds = time.perf_counter() - began
+            if bits is not None:  # what is measured and told of is what is written
+                compressor.graph_ = compressor.graph_.rounded(bits)
             report = None if compressor.stopped_ == "interrupt" else measure(compressor, X, seed, progress)
     except KeyboardInterrupt:
         typer.echo("Interrupted before there was a graph: nothing was written", err=True)
@@ -112,7 +117,7 @@ def compress(
     show_notes(warned, silent)
 
     graph = compressor.graph_
-    graph.save(output, describe(compressor, data, normalize, report))
+    graph.save(output, describe(compressor, data, normalize, report), bits=bits)
     figures = {
         "input": str(data),
         "output": str(output),
@@ -124,8 +129,8 @@ def compress(
         "notes": notes + warned,
     }
     if report_to is not None and report is not None:
-        command = to_repeat(compressor, data, output, normalize, key, report_to)
-        write_page(report_to, compressor, X, data.name, command, notes + warned, report, silent)
+        command = to_repeat(compressor, data, output, normalize, key, bits, report_to)
+        write_page(report_to, compressor, X, data.name, command, notes + warned, report, bits, silent)
         figures["report"] = str(report_to)
     if as_json:
         typer.echo(json.dumps(figures))
@@ -276,7 +281,13 @@ def errors(report: Report | None) -> dict[str, float | None]:
 
 
 def to_repeat(
-    compressor: DistanceCompressor, data: Path, output: Path, normalize: bool, key: str | None, report_to: Path
+    compressor: DistanceCompressor,
+    data: Path,
+    output: Path,
+    normalize: bool,
+    key: str | None,
+    bits: int | None,
+    report_to: Path,
 ) -> str:
     """Return the command that makes the same graph and report again; every setting is named, as defaults may change."""
     settings = compressor.get_params()
@@ -290,6 +301,7 @@ def to_repeat(
         "--seed": settings["random_state"],
         "--jobs": settings["n_jobs"],
         "--key": key,
+        "--bits": bits,
         "--report": report_to,
     }
     words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
@@ -304,6 +316,7 @@ def write_page(
     command: str,
     notes: list[str],
     measured: Report,
+    bits: int | None,
     silent: bool,
 ) -> None:
     """Write the report; the graph is safe by now, whatever happens here."""
@@ -320,6 +333,7 @@ def write_page(
                 command=command,
                 notes=notes,
                 measured=measured,
+                bits=bits,
                 random_state=compressor.random_state,
                 tell=progress.stage,
             )

@@ -46,6 +46,7 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
         "numbers_per_item": graph.numbers_per_item,
         "bytes": description.n_bytes,
         "bits_per_item": 8 * description.n_bytes / graph.n_items,
+        "weight_bits": description.weight_bits,
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "connected": graph.is_connected,
         "metadata": description.metadata,
@@ -61,6 +62,7 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
         "edges": f"{figures['n_edges']:,}",
         "numbers per item": f"{figures['numbers_per_item']:.4g}",
         "file": f"{file}: {figures['bytes']:,} bytes, {figures['bits_per_item']:.4g} bits per item",
+        "weights": f"of {figures['weight_bits']} bits",
         "degree": f"{degree['min']} to {degree['max']}, {degree['mean']:.4g} on average",
         "connected": "yes" if figures["connected"] else "no: some items cannot be reached from others",
     }

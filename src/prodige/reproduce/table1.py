@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige import baselines
+from prodige import baselines, fileformat
 from prodige.compression import DistanceCompressor
 from prodige.copies import find_copies
 from prodige.datasets import Dataset
 from prodige.evaluation import mean_squared_error
 from prodige.reproduce.provenance import provenance
-from prodige.reproduce.tables import command, file_size, fitting, page, seeds_in_words, select, spread
+from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
 from prodige.space import Space
 
 # Mean squared errors as printed, by numbers per item, method and data set.
@@ -165,7 +165,7 @@ def fit(row: Row, data: Dataset, budget: int, seed: int, n_jobs: int | None) -> 
     n = len(data.X)
     if isinstance(model, DistanceCompressor):
         answers = model.graph_
-        row.numbers_per_item, row.bits_per_item = answers.numbers_per_item, 8 * file_size(answers) / n
+        row.numbers_per_item, row.bits_per_item = answers.numbers_per_item, 8 * fileformat.size(answers) / n
     else:
         answers = model
         row.numbers_per_item = model.numbers_per_item

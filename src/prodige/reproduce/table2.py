@@ -20,11 +20,11 @@ from typing import Any, cast
 
 from scipy.sparse import csr_array
 
-from prodige import baselines
+from prodige import baselines, fileformat
 from prodige.datasets import Interactions
 from prodige.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
 from prodige.reproduce.provenance import provenance
-from prodige.reproduce.tables import command, file_size, fitting, page, seeds_in_words, select, spread
+from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
 
 # Hit ratios as printed in table 2 of the paper (all 55,187 users), by numbers per user and item, length and method.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
@@ -273,7 +273,7 @@ def fit(row: Row, task: Task, budget: int, seed: int, n_jobs: int | None) -> Non
     row.figures.append(task.judge(model).to_dict())
     if row.method in GRAPHS:
         row.numbers_per_item = float(model.numbers_per_item_)
-        row.bits_per_item = 8 * file_size(model.graph_) / sum(task.train.shape)
+        row.bits_per_item = 8 * fileformat.size(model.graph_) / sum(task.train.shape)
     else:
         row.numbers_per_item = float(model.numbers_per_item)
         row.bits_per_item = 32 * row.numbers_per_item

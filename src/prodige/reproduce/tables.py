@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 from prodige.engine import count_threads
-from prodige.graph import Graph
 from prodige.reproduce.provenance import in_words
 from prodige.threads import torch_threads
 
@@ -59,14 +56,6 @@ def command(table: str, rows: Sequence[dict[str, Any]], **options: Any) -> str:
     """
     options |= {"methods": ",".join(row["method"] for row in rows)}
     return " ".join([f"prodige reproduce {table}", *(f"--{name} {value}" for name, value in options.items())])
-
-
-def file_size(graph: Graph) -> int:
-    """Return the bytes of a saved graph."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "graph.prodige")
-        graph.save(path)
-        return path.stat().st_size
 
 
 def spread(values: list[float]) -> str:
