@@ -88,7 +88,8 @@ class GraphTextClassifier(TextClassifier):
 
     Notes
     -----
-    Weights are rounded to 8 bits at the end of the fit, so that a model predicts the same before and after it is saved.
+    Lengths are rounded to 6 bits and filters to 8 at the end of the fit, so that a model predicts the same before and
+    after it is saved.
 
     References
     ----------

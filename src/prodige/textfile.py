@@ -1,7 +1,7 @@
 """A text network over a graph as a description and arrays of few bits, and back.
 
-Tokens are stored in alphabetical order, which compresses best, and their edges in the same order. Lengths of edges and
-filters are rounded to a byte each; hub numbers are split into their two bytes, the upper of which is nearly always the
+Tokens are stored in alphabetical order, which compresses best, and their edges in the same order. Lengths of edges are
+rounded to 6 bits and filters to 8; hub numbers are split into their two bytes, the upper of which is nearly always the
 same. What is decoded is what is in use after a fit as well, so nothing changes when a model is saved.
 """
 
@@ -20,9 +20,10 @@ from prodige.vocabulary import PADDING, SPECIAL, Vocabulary
 
 Arrays = dict[str, NDArray[Any]]
 
-# Steps that the length of an edge is rounded to: edges of tokens, and those between hubs and anchors.
-_TOKEN_STEPS = 127
-_HUB_STEPS = 255
+# Steps that the length of an edge is rounded to: edges of tokens, and those between hubs and anchors. Twice as many do
+# not lower the loss on texts held out of IMDB, half as many raise it.
+_TOKEN_STEPS = 63
+_HUB_STEPS = 63
 _FILTER_STEPS = 127
 _MOST_HUBS = 2**16
 _MOST_EDGES = 255

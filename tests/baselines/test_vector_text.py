@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from prodige import textnet
 from prodige.baselines import VectorTextClassifier
+from prodige.baselines.vector_text import to_codes
 from prodige.textnet import Training
 
 TEXTS = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 11
@@ -49,6 +50,29 @@ def test_coordinates_in_eight_bits() -> None:
     assert long[1].size_bytes < 0.6 * long[0].size_bytes
 
 
+def test_fewer_bits_make_smaller_files_and_larger_errors() -> None:
+    models = {bits: make(bits=bits, n_epochs=2, n_components=8).fit(TEXTS, LABELS) for bits in (32, 8, 5, 3)}
+    exact, *others = (model.network_.embedding.weight.numpy() for model in models.values())  # type: ignore[operator]
+    errors = [float(np.square(other - exact).mean()) for other in others]
+    assert errors == sorted(errors)
+    for bits, codes in zip((8, 5, 3), others, strict=True):
+        assert all(np.unique(codes[:, column]).size <= 2**bits - 1 for column in range(8))
+    sizes = [model.size_bytes for model in models.values()]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_cutting_off_the_largest_lowers_the_error() -> None:
+    values = np.random.RandomState(0).normal(size=(1000, 2)).astype(np.float32)
+    values[0] = 30  # one word far from all others
+    share = np.ones((1000, 1))
+    share[0] = 1e-6
+    codes, steps = to_codes(values, 4, share)
+    plain = np.abs(values).max() / 7
+    error = float((share * np.square(codes * steps - values)).sum())
+    assert error < 0.5 * float((share * np.square(np.rint(values / plain) * plain - values)).sum())
+    assert np.abs(codes).max() == 7
+
+
 def test_an_interrupt_is_told_in_both_stages() -> None:
     for stage in ("vectors", "short vectors"):
 
@@ -65,7 +89,7 @@ def test_an_interrupt_is_told_in_both_stages() -> None:
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
-    [({"bits": 16}, "bits must be 8 or 32, got 16"), ({"distill": 0}, "distill must be between 1")],
+    [({"bits": 16}, "bits must be 2 to 8, or 32, got 16"), ({"distill": 0}, "distill must be between 1")],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))

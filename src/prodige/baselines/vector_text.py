@@ -14,9 +14,10 @@ from torch import nn
 from prodige import modelfile
 from prodige._validation import check_integer
 from prodige.distillation import take_over, task_vectors
+from prodige.textfile import alphabetical
 from prodige.textmodel import TEACHER_RATE, TextClassifier
 from prodige.textnet import Corpus
-from prodige.vocabulary import PADDING
+from prodige.vocabulary import PADDING, SPECIAL
 from prodige.wordvectors import WordVectors
 
 _POWER = 0.75
@@ -25,6 +26,8 @@ _POWER = 0.75
 # best in 8 dimensions on films held out as a whole.
 _DIRECT_RATE = 2e-3
 _RATE = 2e-3
+# Shares of the largest value that are tried as the largest that is kept.
+_KEPT = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18)
 
 
 class VectorTextClassifier(TextClassifier):
@@ -34,8 +37,8 @@ class VectorTextClassifier(TextClassifier):
     ----------
     n_components : int
         Length of the vectors.
-    bits : {32, 8}
-        How coordinates and filters are kept: as float32, or rounded to 8 bits at the end of the fit.
+    bits : int
+        How coordinates are kept: as float32 (32), or rounded to 2 to 8 bits at the end of the fit, with filters in 8.
     distill : int, optional
         Train a network over vectors of this length first, keep the main directions of what its filters see of the
         words, and train on: what :class:`prodige.GraphTextClassifier` does, with vectors in the place of the graph.
@@ -88,17 +91,17 @@ class VectorTextClassifier(TextClassifier):
         self.callbacks = callbacks
 
     def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
-        if self.bits not in (8, 32):
-            raise ValueError(f"bits must be 8 or 32, got {self.bits!r}")
+        if self.bits not in (*range(2, 9), 32):
+            raise ValueError(f"bits must be 2 to 8, or 32, got {self.bits!r}")
         if self.distill is not None:
             check_integer("distill", self.distill, 1, 2**31 - 1)
         start = self._word_vectors(corpus, random, self.distill or self.n_components)
         rate = _DIRECT_RATE if self.distill is None else TEACHER_RATE
         network = self._train_on_vectors(start, corpus, classes, random, rate)
+        weights = np.maximum(np.bincount(corpus.tokens, minlength=len(self.vocabulary_)), 1.0) ** _POWER
+        weights[PADDING] = 0
         if self.distill is not None and self.stopped_ != "interrupt":
             teacher = network
-            weights = np.maximum(np.bincount(corpus.tokens, minlength=len(self.vocabulary_)), 1.0) ** _POWER
-            weights[PADDING] = 0
             coordinates = torch.from_numpy(task_vectors(teacher, weights)[:, : self.n_components].copy())
             coordinates[PADDING] = 0
             shape = coordinates.shape
@@ -110,32 +113,54 @@ class VectorTextClassifier(TextClassifier):
                 self.stopped_ = "interrupt"
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)
-        if self.bits == 8:
-            self._round(embedding.weight)
-            self._round(network.convolution.weight)
+        self._codes: dict[str, NDArray[Any]] = {}
+        if self.bits < 32:
+            for name, layer, bits, share in (
+                ("embedding", embedding.weight, self.bits, weights[:, None]),
+                ("convolution", network.convolution.weight, 8, np.ones(1)),
+            ):
+                codes, steps = to_codes(layer.detach().numpy(), bits, share)
+                self._codes |= {f"{name}.weight": codes, f"{name}.steps": steps}
+                with torch.no_grad():
+                    layer.copy_(torch.from_numpy(codes * steps))
         self.network_ = network.eval().requires_grad_(False)
 
     @property
     def size_bytes(self) -> int:
         """Size of all that predicting takes, packed as :meth:`prodige.GraphTextClassifier.save` packs its own."""
         check_is_fitted(self, "network_")
-        state = {name: values.numpy() for name, values in self.network_.state_dict().items()}
-        if self.bits == 8:
-            for name in ("embedding.weight", "convolution.weight"):
-                state[name], state[f"{name} steps"] = self._codes(state[name])
-        order = np.argsort(np.array(self.vocabulary_.tokens[2:]))
-        words = "\n".join(self.vocabulary_.tokens[2 + place] for place in order)
+        state: dict[str, NDArray[Any]] = {name: values.numpy() for name, values in self.network_.state_dict().items()}
+        state |= self._codes
+        order = alphabetical(self.vocabulary_)
+        state["embedding.weight"] = state["embedding.weight"][order]
+        words = "\n".join(self.vocabulary_.tokens[token] for token in order[len(SPECIAL) :])
         return len(modelfile.pack({}, {**state, "tokens": np.frombuffer(words.encode(), np.uint8)}))
 
-    @classmethod
-    def _round(cls, weight: torch.Tensor) -> None:
-        codes, steps = cls._codes(weight.detach().numpy())
-        with torch.no_grad():
-            weight.copy_(torch.from_numpy(codes * steps))
 
-    @staticmethod
-    def _codes(values: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """Return values as whole numbers from -127 to 127, and the step of each coordinate."""
-        steps = np.abs(values).max(axis=tuple(axis for axis in range(values.ndim) if axis != 1), keepdims=True)
-        steps = (np.maximum(steps, 1e-30) / 127).astype(np.float32)
-        return np.rint(values / steps).astype(np.int8), steps
+def to_codes(
+    values: NDArray[np.float32], bits: int, share: NDArray[np.float64]
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return values as whole numbers of a few bits and the step of each coordinate, which is on axis 1.
+
+    Where bits are few, the largest values are cut off for smaller steps if that lowers the weighted squared error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.baselines.vector_text import to_codes
+    >>> codes, steps = to_codes(np.array([[-1.0], [0.5], [0.0]], np.float32), 3, np.ones((3, 1)))
+    >>> codes.ravel(), steps.ravel()
+    (array([-3,  2,  0], dtype=int8), array([0.33333334], dtype=float32))
+    """
+    most = 2 ** (bits - 1) - 1
+    axes = tuple(axis for axis in range(values.ndim) if axis != 1)
+    largest = np.maximum(np.abs(values).max(axis=axes, keepdims=True), 1e-30)
+    steps, least = largest / most, None
+    for kept in _KEPT if bits < 8 else _KEPT[:1]:
+        step = (kept * largest / most).astype(np.float32)
+        off = np.clip(np.rint(values / step), -most, most) * step - values
+        error = (share * np.square(off)).sum(axis=axes, keepdims=True)
+        least = error if least is None else least
+        steps = np.where(error <= least, step, steps)
+        least = np.minimum(error, least)
+    return np.clip(np.rint(values / steps), -most, most).astype(np.int8), steps.astype(np.float32)

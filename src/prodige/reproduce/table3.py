@@ -32,6 +32,7 @@ LABELS = {
     "distilled-18-8bit": "vectors, 18-d, distilled, 8 bits",
     "distilled-8-8bit": "vectors, 8-d, distilled, 8 bits",
     "distilled-4-8bit": "vectors, 4-d, distilled, 8 bits",
+    "distilled-6-5bit": "vectors, 6-d, distilled, 5 bits",
     "graph": "graph, 32 anchors",
 }
 METHODS = tuple(LABELS)
@@ -140,7 +141,7 @@ def make(method: str, seed: int, n_jobs: int | None) -> Any:
     start, length, *bits = method.split("-")
     return baselines.VectorTextClassifier(
         int(length),
-        bits=8 if bits else 32,
+        bits=int(bits[0].removesuffix("bit")) if bits else 32,
         distill=100 if start == "distilled" else None,
         vectors="glove" if start == "glove" else "ppmi",
         random_state=seed,
