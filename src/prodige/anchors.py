@@ -160,6 +160,7 @@ class AnchorEmbedding(nn.Module):
         n_steps: int = 50,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> AnchorEmbedding:
         """Make a layer whose rows are near those given, as :meth:`torch.nn.Embedding.from_pretrained` does exactly.
 
@@ -170,7 +171,7 @@ class AnchorEmbedding(nn.Module):
         Parameters
         ----------
         coordinates : array-like, shape [N, K]
-        numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
+        numbers_per_item, n_hubs, sample_weight, random_state, n_jobs, verbose
             See :func:`prodige.farfit.hang_on_far_anchors`.
         padding_idx : int, optional
             Item whose row is zero and learns nothing.
@@ -190,7 +191,7 @@ class AnchorEmbedding(nn.Module):
         """
         check_integer("n_steps", n_steps, 0, 2**31 - 1)
         graph, offset, scale = hang_on_far_anchors(
-            coordinates, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
+            coordinates, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs, verbose
         )
         wanted = np.asarray(coordinates, dtype=np.float32)
         layer = cls(graph, wanted.shape[1], padding_idx, normalize=False)

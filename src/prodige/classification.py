@@ -156,6 +156,7 @@ class GraphTextClassifier(TextClassifier):
             padding_idx=PADDING,
             random_state=random,
             n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)

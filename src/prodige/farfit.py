@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
+from tqdm.auto import tqdm
 
 from prodige.anchorfit import Vectors, check_weights, cluster, distances, share_budget
 from prodige.embedding import GraphEmbedding
@@ -55,6 +56,7 @@ def hang_on_far_anchors(
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> tuple[GraphEmbedding, float, float]:
     """Return a graph over items, hubs and anchors, in this order, and what makes its distances coordinates.
 
@@ -71,6 +73,8 @@ def hang_on_far_anchors(
     random_state : int, RandomState or None
     n_jobs : int, optional
         Threads.
+    verbose : int
+        Above 0 shows a progress bar.
 
     Returns
     -------
@@ -92,12 +96,12 @@ def hang_on_far_anchors(
     weights = check_weights(sample_weight, n_items)
     random = check_random_state(random_state)
     n_hubs, n_edges = share_budget(n_items, n_anchors, numbers_per_item, n_hubs)
-    spread = float(np.sqrt(np.mean(np.square(wanted))))
+    spread = float(np.sqrt(np.mean(np.square(wanted, dtype=np.float64))))
     scale = 1 / spread if spread > 0 else 1.0
     wanted = wanted * np.float32(scale)
     alone = wanted.mean(axis=1, keepdims=True)
     hubs, _ = cluster(wanted - alone, n_hubs, weights, random, n_jobs)
-    item, hub, length = choose_edges(wanted, hubs, weights, n_edges)
+    item, hub, length = choose_edges(wanted, hubs, weights, n_edges, verbose)
     between, length, offset = far_enough(hubs, length)
     of_hub, anchor = (index.ravel() for index in np.indices(between.shape))
     graph = GraphEmbedding(
@@ -113,9 +117,9 @@ def hang_on_far_anchors(
 
 
 def choose_edges(
-    wanted: Vectors, hubs: Vectors, weights: NDArray[np.float64], n_edges: int
+    wanted: Vectors, hubs: Vectors, weights: NDArray[np.float64], n_edges: int, verbose: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Vectors]:
-    """Return edges from items to hubs: item, hub and length, which may be below 0.
+    """Return edges from items to hubs, whose rows have a mean of 0: item, hub and length, which may be below 0.
 
     Every item has one edge, to the hub that is nearest but for a constant. The others are given out in rounds, one at
     most to an item, to those whose weighted squared error they lower most.
@@ -130,6 +134,7 @@ def choose_edges(
     found = hubs[hub[:, 0]] + length[:, :1]
     degree = np.ones(n_items, dtype=np.int64)
     n_left = n_edges - n_items
+    bar = tqdm(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
     while n_left > 0:
         errors = weights * np.square(found - wanted).sum(axis=1)
         errors[degree == min(_MOST_EDGES, len(hubs))] = 0
@@ -146,6 +151,8 @@ def choose_edges(
         degree[item] += 1
         found[item] = np.minimum(found[item], hubs[near[best]] + long[best, None])
         n_left -= best.size
+        bar.update(best.size)
+    bar.close()
     item, place = np.nonzero(hub >= 0)
     return item, hub[item, place], length[item, place]
 

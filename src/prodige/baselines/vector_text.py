@@ -154,13 +154,12 @@ def to_codes(
     """
     most = 2 ** (bits - 1) - 1
     axes = tuple(axis for axis in range(values.ndim) if axis != 1)
-    largest = np.maximum(np.abs(values).max(axis=axes, keepdims=True), 1e-30)
-    steps, least = largest / most, None
-    for kept in _KEPT if bits < 8 else _KEPT[:1]:
-        step = (kept * largest / most).astype(np.float32)
-        off = np.clip(np.rint(values / step), -most, most) * step - values
-        error = (share * np.square(off)).sum(axis=axes, keepdims=True)
-        least = error if least is None else least
-        steps = np.where(error <= least, step, steps)
-        least = np.minimum(error, least)
-    return np.clip(np.rint(values / steps), -most, most).astype(np.int8), steps.astype(np.float32)
+    largest = np.maximum(np.abs(values).max(axis=axes, keepdims=True), 1e-30) / most
+
+    def codes(steps: NDArray[np.float32]) -> NDArray[np.float32]:
+        return np.asarray(np.clip(np.rint(values / steps), -most, most))
+
+    choices = np.stack([np.float32(kept) * largest for kept in (_KEPT if bits < 8 else _KEPT[:1])])
+    errors = [(share * np.square(codes(steps) * steps - values)).sum(axis=axes, keepdims=True) for steps in choices]
+    best = np.take_along_axis(choices, np.argmin(errors, axis=0)[None], axis=0)[0]
+    return codes(best).astype(np.int8), best
