@@ -169,7 +169,7 @@ def size(graph: Graph, bits: int | None = None) -> int:
     >>> from prodige import Graph, fileformat
     >>> graph = Graph.from_edges(range(1000), range(1, 1001), 1.0)
     >>> fileformat.size(graph), fileformat.size(graph, bits=8)
-    (12360, 2832)
+    (12336, 2861)
     """
     packing = None if bits is None else Packing.of(graph.edges, graph.n_vertices, bits)
     header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, {}, packing)
