@@ -31,8 +31,8 @@ from prodige.wordvectors import WordVectors
 
 # A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
 _POWER = 0.75
-# Rates of learning of the graph and of the layers above it, which start close to where they should be. On reviews of
-# films that were held out as a whole, filters that move faster learn the names of films, and the graph makes up for it.
+# Rates of learning of the graph and of the layers above it, which start close to where they should be. On blocks of
+# IMDB's training part, which share few films with the rest, filters at 3e-4 or 1e-3 had a higher loss than at 1e-4.
 _GRAPH_RATE = 2e-3
 _RATE = 1e-4
 # Of a small vocabulary, at most one token in so many becomes an anchor.
