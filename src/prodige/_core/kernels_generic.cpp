@@ -1,5 +1,8 @@
 #include "kernels.hpp"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace prodige {
 
 namespace generic {
@@ -8,8 +11,12 @@ namespace generic {
 }  // namespace generic
 
 #if defined(PRODIGE_AVX2)
+// PRODIGE_CPU_CAPABILITY=default, as torch has it with ATEN_, shows that the kernels agree on a machine with both.
 static bool has_avx2() noexcept {
-    static const bool answer = __builtin_cpu_supports("avx2");
+    static const bool answer = [] {
+        const char* wish = std::getenv("PRODIGE_CPU_CAPABILITY");
+        return __builtin_cpu_supports("avx2") && (wish == nullptr || std::string_view(wish) != "default");
+    }();
     return answer;
 }
 #endif
