@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test browser lint docs gallery core-test sanitize asan tsan bench clean
+.PHONY: demo test repeat browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
@@ -12,6 +12,13 @@ demo: $(VENV)/installed
 # One worker for each processor, with one thread of linear algebra each: they would only wait for each other.
 test: $(VENV)/installed core-test browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# What compares results again, with other kernels of torch and of the core; those of the core have the same bits.
+repeat: $(VENV)/installed
+	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest --numprocesses auto -m repeatable
+	OMP_NUM_THREADS=1 PRODIGE_CPU_CAPABILITY=default $(BIN)/python -m pytest --numprocesses auto -m repeatable
+	$(BIN)/python tools/digests.py > build/digests
+	PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py | diff build/digests -
 
 browser:
 	@tools/browser.sh
