@@ -10,7 +10,7 @@ namespace {
 // Sums are taken over so many ranges of items, however many threads there are: the same bits for any number.
 constexpr std::size_t n_ranges = 8;
 
-// The trees of one block of sources over the core, with room for what their edges add up to.
+// The trees of one block of sources over the core, and what their edges add up to.
 template <class T>
 struct CoreBlock {
     std::vector<Tree<T>> trees = std::vector<Tree<T>>(lanes);
@@ -36,96 +36,114 @@ T find_shift(const Network<T>& core, const Tree<T>& tree, const std::vector<std:
     return std::max(best - tree.distances[position], T(0));
 }
 
-}  // namespace
-
+// One measurement. An item is reached from a core vertex by one of its own edges, so it goes in two halves: a search
+// over the small core from every source, and one vectorised pass over the items, which leaves at each core vertex the
+// sum of what is reached from there. The trees of the first half then take these sums to the edges of the core.
 template <class T>
-Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
-                         T longest, bool with_flows, int n_jobs, Watch& watch) {
-    const HubLayout& layout = hubs.layout();
-    const Network<T>& core = hubs.core();
-    const std::size_t n_core = layout.n_core();
-    const std::size_t n_hubs = with_flows ? layout.n_hubs() : 0;
-    const std::size_t n_core_edges = core.topology().n_edges();
-    const std::size_t n_items = wanted.distances.rows;
-    const std::size_t cells = blocks.size() * n_core * lanes;
+class StressMeasurement {
+   public:
+    StressMeasurement(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+                      T longest, bool with_flows, int n_jobs, Watch& watch)
+        : hubs_(hubs),
+          wanted_(wanted),
+          blocks_(blocks),
+          longest_(longest),
+          n_jobs_(n_jobs),
+          watch_(watch),
+          n_core_(hubs.layout().n_core()),
+          n_hubs_(with_flows ? hubs.layout().n_hubs() : 0),
+          n_items_(wanted.distances.rows),
+          columns_(blocks.size()),
+          sources_(blocks.size() * lanes),
+          distances_(blocks.size() * n_core_ * lanes, unreached<T>),
+          core_blocks_(blocks.size()) {}
 
-    std::vector<std::int32_t> columns(blocks.size()), sources(blocks.size() * lanes);
-    std::vector<T> distances(cells, unreached<T>);
-    std::vector<CoreBlock<T>> core_blocks(blocks.size());
-    {
-        WorkerScratch<T> scratch(core.scratch(), n_jobs);
-        parallel_for(blocks.size(), n_jobs, watch, [&](std::size_t worker, std::size_t b) {
-            columns[b] = blocks[b] * static_cast<std::int32_t>(lanes);
+    Stress<T> run() {
+        search_core();
+        pass_items();
+        parallel_for(blocks_.size(), n_jobs_, watch_, [&](std::size_t, std::size_t b) { walk_trees(b); });
+        return collect();
+    }
+
+   private:
+    std::size_t cell(std::size_t block, std::size_t vertex, std::size_t lane) const {
+        return (block * n_core_ + vertex) * lanes + lane;
+    }
+
+    // Distances from every source to the core, and the trees they come from.
+    void search_core() {
+        WorkerScratch<T> scratch(hubs_.core().scratch(), n_jobs_);
+        parallel_for(blocks_.size(), n_jobs_, watch_, [&](std::size_t worker, std::size_t b) {
+            columns_[b] = blocks_[b] * static_cast<std::int32_t>(lanes);
             for (std::size_t lane = 0; lane < lanes; ++lane) {
-                const Vertex source = wanted.sources[columns[b] + lane];
-                sources[b * lanes + lane] = source;
-                Tree<T>& tree = core_blocks[b].trees[lane];
-                hubs.search_core(source, scratch[worker], &tree, watch);
+                const Vertex source = wanted_.sources[columns_[b] + lane];
+                sources_[b * lanes + lane] = source;
+                Tree<T>& tree = core_blocks_[b].trees[lane];
+                hubs_.search_core(source, scratch[worker], &tree, watch_);
                 scratch[worker].reset();
                 for (std::size_t p = 0; p < tree.size; ++p)
-                    distances[(b * n_core + tree.vertices[p]) * lanes + lane] = tree.distances[p];
+                    distances_[cell(b, tree.vertices[p], lane)] = tree.distances[p];
             }
         });
     }
 
-    const AccessView<T> access = hubs.access();
-    const std::size_t n_arcs = layout.access_core().size();
-    std::int32_t most_arcs = 0;
-    for (std::size_t v = 0; v < n_items; ++v)
-        most_arcs = std::max(most_arcs, access.offsets[v + 1] - access.offsets[v]);
-    std::vector<T> residuals(n_arcs), uses(n_arcs), costs(n_arcs);
-    std::vector<std::vector<T>> core_residuals(n_ranges), core_uses(n_ranges);
-    double losses[n_ranges];
-    parallel_for(n_ranges, n_jobs, watch, [&](std::size_t, std::size_t range) {
-        std::vector<T> scratch(3 * lanes * most_arcs);
-        core_residuals[range].assign(cells, T(0));
-        core_uses[range].assign(cells, T(0));
-        const StressPass<T> pass{access,
-                                 n_core,
-                                 blocks.size(),
-                                 wanted.distances.data,
-                                 wanted.distances.columns,
-                                 columns.data(),
-                                 sources.data(),
-                                 distances.data(),
-                                 longest,
-                                 residuals.data(),
-                                 uses.data(),
-                                 costs.data(),
-                                 core_residuals[range].data(),
-                                 core_uses[range].data(),
-                                 scratch.data()};
-        losses[range] = kernels<T>().stress(pass, n_items * range / n_ranges, n_items * (range + 1) / n_ranges);
-    });
+    // Residuals of all items: sums for their own edges, and for the core vertices they are reached from.
+    void pass_items() {
+        const AccessView<T> access = hubs_.access();
+        const std::size_t n_arcs = hubs_.layout().access_core().size();
+        std::int32_t most_arcs = 0;
+        for (std::size_t v = 0; v < n_items_; ++v)
+            most_arcs = std::max(most_arcs, access.offsets[v + 1] - access.offsets[v]);
+        residuals_.resize(n_arcs);
+        uses_.resize(n_arcs);
+        costs_.resize(n_arcs);
+        parallel_for(n_ranges, n_jobs_, watch_, [&](std::size_t, std::size_t range) {
+            std::vector<T> scratch(3 * lanes * most_arcs);
+            core_residuals_[range].assign(distances_.size(), T(0));
+            core_uses_[range].assign(distances_.size(), T(0));
+            const StressPass<T> pass{access,
+                                     n_core_,
+                                     blocks_.size(),
+                                     wanted_.distances.data,
+                                     wanted_.distances.columns,
+                                     columns_.data(),
+                                     sources_.data(),
+                                     distances_.data(),
+                                     longest_,
+                                     residuals_.data(),
+                                     uses_.data(),
+                                     costs_.data(),
+                                     core_residuals_[range].data(),
+                                     core_uses_[range].data(),
+                                     scratch.data()};
+            losses_[range] = kernels<T>().stress(pass, n_items_ * range / n_ranges, n_items_ * (range + 1) / n_ranges);
+        });
+    }
 
-    parallel_for(blocks.size(), n_jobs, watch, [&](std::size_t, std::size_t b) {
-        CoreBlock<T>& block = core_blocks[b];
-        block.gradient.assign(n_core_edges, 0);
-        block.uses.assign(n_core_edges, 0);
-        block.cost.assign(n_core_edges, 0);
-        std::vector<std::int32_t> positions(n_core);
-        block.flow_residuals.assign(n_hubs * n_hubs, 0);
-        block.flow_uses.assign(n_hubs * n_hubs, 0);
-        std::vector<double> pull(n_core), count(n_core);  // by position: what hangs on a vertex
-        std::vector<std::size_t> root(n_core);            // by position: the core vertex where its path enters
+    // What is reached over each core edge, from the leaves of the trees to their roots.
+    void walk_trees(std::size_t b) {
+        CoreBlock<T>& block = core_blocks_[b];
+        const std::size_t n_edges = hubs_.core().topology().n_edges();
+        block.gradient.assign(n_edges, 0);
+        block.uses.assign(n_edges, 0);
+        block.cost.assign(n_edges, 0);
+        block.flow_residuals.assign(n_hubs_ * n_hubs_, 0);
+        block.flow_uses.assign(n_hubs_ * n_hubs_, 0);
+        std::vector<std::int32_t> positions(n_core_);
+        std::vector<double> pull(n_core_), count(n_core_);  // by position: what is reached over a vertex
         for (std::size_t lane = 0; lane < lanes; ++lane) {
             const Tree<T>& tree = block.trees[lane];
             std::fill(positions.begin(), positions.end(), no_position);
             for (std::size_t p = 0; p < tree.size; ++p) {
                 positions[tree.vertices[p]] = static_cast<std::int32_t>(p);
-                const std::size_t cell = (b * n_core + tree.vertices[p]) * lanes + lane;
+                const std::size_t here = cell(b, tree.vertices[p], lane);
                 pull[p] = count[p] = 0;
                 for (std::size_t range = 0; range < n_ranges; ++range) {
-                    pull[p] += core_residuals[range][cell];
-                    count[p] += core_uses[range][cell];
-                }
-                const std::int32_t parent = tree.parents[p];
-                root[p] = parent == no_position ? static_cast<std::size_t>(tree.vertices[p]) : root[parent];
-                if (std::max<std::size_t>(root[p], tree.vertices[p]) < n_hubs) {
-                    block.flow_residuals[root[p] * n_hubs + tree.vertices[p]] += pull[p];
-                    block.flow_uses[root[p] * n_hubs + tree.vertices[p]] += count[p];
+                    pull[p] += core_residuals_[range][here];
+                    count[p] += core_uses_[range][here];
                 }
             }
+            if (n_hubs_ > 0) add_flows(block, tree, pull, count);
             for (auto p = static_cast<std::int32_t>(tree.size) - 1; p >= 0; --p) {
                 const std::int32_t parent = tree.parents[p];
                 if (parent == no_position) continue;
@@ -133,42 +151,82 @@ Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std
                 count[parent] += count[p];
                 if (count[p] == 0) continue;
                 const Edge edge = tree.edges[p];
-                const double shift = find_shift(core, tree, positions, p, longest);
+                const double shift = find_shift(hubs_.core(), tree, positions, p, longest_);
                 block.gradient[edge] += pull[p];
                 block.uses[edge] += count[p];
                 block.cost[edge] += shift * (2 * pull[p] + count[p] * shift);
             }
         }
-    });
-
-    Stress<T> stress;
-    const std::size_t n_edges = hubs.network().topology().n_edges();
-    stress.gradient.assign(n_edges, 0);
-    stress.uses.assign(n_edges, 0);
-    stress.cost.assign(n_edges, 0);
-    for (const double loss : losses) stress.loss += loss;
-    for (const Vertex source : sources) stress.n_pairs += n_items - (static_cast<std::size_t>(source) < n_items);
-    const auto add = [&](Edge edge, double gradient, double pairs, double cost) {
-        stress.gradient[edge] += gradient;
-        stress.uses[edge] += pairs;
-        stress.cost[edge] += cost;
-    };
-    for (std::size_t arc = 0; arc < static_cast<std::size_t>(access.offsets[n_items]); ++arc)
-        if (const Edge edge = layout.access_edges()[arc]; edge != no_edge)
-            add(edge, residuals[arc], uses[arc], costs[arc]);
-    stress.flow_residuals.assign(n_hubs * n_hubs, 0);
-    stress.flow_uses.assign(n_hubs * n_hubs, 0);
-    for (const CoreBlock<T>& block : core_blocks) {
-        for (std::size_t c = 0; c < n_hubs * n_hubs; ++c) {
-            stress.flow_residuals[c] += block.flow_residuals[c];
-            stress.flow_uses[c] += block.flow_uses[c];
-        }
-        for (std::size_t e = 0; e < n_core_edges; ++e)
-            if (block.uses[e] > 0)
-                hubs.visit_edges(static_cast<Edge>(e),
-                                 [&](Edge edge) { add(edge, block.gradient[e], block.uses[e], block.cost[e]); });
     }
-    return stress;
+
+    // The same sums by pairs of hubs: where a path enters the core, and where it leaves it.
+    void add_flows(CoreBlock<T>& block, const Tree<T>& tree, const std::vector<double>& pull,
+                   const std::vector<double>& count) const {
+        std::vector<std::size_t> root(tree.size);
+        for (std::size_t p = 0; p < tree.size; ++p) {
+            const std::int32_t parent = tree.parents[p];
+            const auto vertex = static_cast<std::size_t>(tree.vertices[p]);
+            root[p] = parent == no_position ? vertex : root[parent];
+            if (std::max(root[p], vertex) >= n_hubs_) continue;
+            block.flow_residuals[root[p] * n_hubs_ + vertex] += pull[p];
+            block.flow_uses[root[p] * n_hubs_ + vertex] += count[p];
+        }
+    }
+
+    // Everything by edges of the whole graph, in the order of the blocks.
+    Stress<T> collect() const {
+        Stress<T> stress;
+        const std::size_t n_edges = hubs_.network().topology().n_edges();
+        stress.gradient.assign(n_edges, 0);
+        stress.uses.assign(n_edges, 0);
+        stress.cost.assign(n_edges, 0);
+        for (const double loss : losses_) stress.loss += loss;
+        for (const Vertex source : sources_) stress.n_pairs += n_items_ - (static_cast<std::size_t>(source) < n_items_);
+        const auto add = [&](Edge edge, double gradient, double pairs, double cost) {
+            stress.gradient[edge] += gradient;
+            stress.uses[edge] += pairs;
+            stress.cost[edge] += cost;
+        };
+        const std::size_t n_arcs = hubs_.access().offsets[n_items_];
+        for (std::size_t arc = 0; arc < n_arcs; ++arc)
+            if (const Edge edge = hubs_.layout().access_edges()[arc]; edge != no_edge)
+                add(edge, residuals_[arc], uses_[arc], costs_[arc]);
+        stress.flow_residuals.assign(n_hubs_ * n_hubs_, 0);
+        stress.flow_uses.assign(n_hubs_ * n_hubs_, 0);
+        for (const CoreBlock<T>& block : core_blocks_) {
+            for (std::size_t c = 0; c < n_hubs_ * n_hubs_; ++c) {
+                stress.flow_residuals[c] += block.flow_residuals[c];
+                stress.flow_uses[c] += block.flow_uses[c];
+            }
+            for (std::size_t e = 0; e < block.uses.size(); ++e)
+                if (block.uses[e] > 0)
+                    hubs_.visit_edges(static_cast<Edge>(e),
+                                      [&](Edge edge) { add(edge, block.gradient[e], block.uses[e], block.cost[e]); });
+        }
+        return stress;
+    }
+
+    const HubNetwork<T>& hubs_;
+    const Wanted<T>& wanted_;
+    std::span<const std::int32_t> blocks_;
+    T longest_;
+    int n_jobs_;
+    Watch& watch_;
+    std::size_t n_core_, n_hubs_, n_items_;
+    std::vector<std::int32_t> columns_, sources_;  // first column of each block, source of each lane
+    std::vector<T> distances_;                     // by block, core vertex and lane
+    std::vector<CoreBlock<T>> core_blocks_;
+    std::vector<T> residuals_, uses_, costs_;  // by arc of an item
+    std::vector<T> core_residuals_[n_ranges], core_uses_[n_ranges];
+    double losses_[n_ranges] = {};
+};
+
+}  // namespace
+
+template <class T>
+Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+                         T longest, bool with_flows, int n_jobs, Watch& watch) {
+    return StressMeasurement<T>(hubs, wanted, blocks, longest, with_flows, n_jobs, watch).run();
 }
 
 namespace {
