@@ -86,19 +86,26 @@ class Importance:
     """
 
     def __init__(self, curvature: float | None = None, memory: float = 4000.0) -> None:
+        if curvature is not None and not (math.isfinite(curvature) and curvature >= 0):
+            raise ValueError(f"curvature must be a finite number of 0 or more, got {curvature}")
         if not memory >= 1:
             raise ValueError(f"memory must be 1 source or more, got {memory}")
         self.curvature = curvature
         self.memory = memory
-        self._sum: NDArray[np.float64] | None = None
-        self._weight = 0.0
+        self._sums: tuple[NDArray[np.float64], float] | None = None  # of rises, and of what they count
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no backward pass yet."""
+        return self._sums is None
 
     @property
     def values(self) -> NDArray[np.float64]:
         """Importance of each candidate edge, shape [E]."""
-        if self._sum is None:
+        if self._sums is None:
             raise RuntimeError("no importance yet: run a backward pass through the embedding's distances first")
-        return self._sum / self._weight
+        total, weight = self._sums
+        return total / weight
 
     def update(self, search: Search, gradient: NDArray[Any], unreachable: float) -> None:
         """Take in the searches of one backward pass; ``gradient`` is that of the loss by their distances."""
@@ -112,15 +119,14 @@ class Importance:
         rise = search.spread(cost).astype(np.float64)
         n_sources = search.forest.n_sources
         keep = math.exp(-n_sources / self.memory)
-        if self._sum is None:
-            self._sum = np.zeros_like(rise)
-        self._sum = keep * self._sum + rise
-        self._weight = keep * self._weight + n_sources
+        total, weight = (np.zeros_like(rise), 0.0) if self._sums is None else self._sums
+        self._sums = keep * total + rise, keep * weight + n_sources
 
     def keep(self, index: NDArray[np.int64]) -> None:
         """Forget the edges that were dropped."""
-        if self._sum is not None:
-            self._sum = self._sum[index]
+        if self._sums is not None:
+            total, weight = self._sums
+            self._sums = total[index], weight
 
 
 class Budget:
@@ -169,9 +175,13 @@ class Budget:
             )
 
     def step(self, embedding: GraphEmbedding, progress: float, optimizer: torch.optim.Optimizer | None = None) -> int:
-        """Drop what is due when a share ``progress`` of the run is over; return how many edges went."""
-        if self._n_start is None:
-            self.check(embedding)
+        """Drop what is due when a share ``progress`` of the run is over; return how many edges went.
+
+        A run begins where ``progress`` is no more than ``start``, so a budget can be used again.
+        """
+        if self._n_start is None or progress <= self.start:
+            if self._n_start != embedding.n_edges:
+                self.check(embedding)
             self._n_start = embedding.n_edges
         final = self.n_edges(embedding.n_items, embedding.n_vertices)
         if progress < self.start or embedding.n_edges <= final:
@@ -187,10 +197,13 @@ class Budget:
 def drop_edges(embedding: GraphEmbedding, n_dropped: int, optimizer: torch.optim.Optimizer | None = None) -> int:
     """Drop up to this many of the least important edges without disconnecting items; return how many went.
 
-    Edges rank by the embedding's importance, by their probability where it keeps none.
+    Edges rank by the embedding's importance, by their probability where it keeps none or there was none to see yet.
     """
     importance = embedding.importance
-    rank = embedding.theta_b.detach().double().numpy() if importance is None else importance.values
+    if importance is None or importance.is_empty:
+        rank = embedding.theta_b.detach().double().numpy()
+    else:
+        rank = importance.values
     spare = np.flatnonzero(~spanning_edges(embedding, rank))
     # Ties (unused edges all have importance 0) go by weight: the longest are the least likely to be needed again.
     order = np.lexsort((-embedding.weight.detach().numpy()[spare], rank[spare]))
@@ -226,3 +239,12 @@ def carry_over(optimizer: torch.optim.Optimizer, parameters: list[torch.nn.Param
         for key, value in state.items():
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[key] = value[index]
+
+
+def drop_stale(optimizer: torch.optim.Optimizer, parameters: list[torch.nn.Parameter]) -> None:
+    """Forget the optimiser's state for those of the parameters that were thinned without it."""
+    for parameter in parameters:
+        state = optimizer.state.get(parameter, {})
+        shapes = {value.shape for value in state.values() if isinstance(value, torch.Tensor) and value.dim() > 0}
+        if shapes - {parameter.shape}:
+            del optimizer.state[parameter]
