@@ -252,7 +252,7 @@ def test_score_counts_every_call_of_a_step(calls: str) -> None:
 def test_score_refuses_calls_that_it_cannot_tell_apart() -> None:
     embedding = make_triangle("score")
     losses = pair_loss(embedding([0, 2]), embedding([0, 2]))
-    with pytest.raises(RuntimeError, match="2 calls in training mode .*gathering"):
+    with pytest.raises(RuntimeError, match=r"2 calls in training mode .*gathering"):
         embedding.surrogate(losses)
     with embedding.gathering([0, 2]):
         losses = embedding.eval()([0, 2]).sum(1)

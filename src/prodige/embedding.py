@@ -437,12 +437,15 @@ class GraphEmbedding(nn.Module):
         if prefix + "theta_w" in state_dict and prefix + "i" in state_dict:
             n_edges = state_dict[prefix + "theta_w"].numel()
             if n_edges != self.n_edges:
-                for name in ("theta_w", "theta_b"):
-                    parameter = getattr(self, name)
+                self.importance = None
+            for parameter in (self.theta_w, self.theta_b):
+                if n_edges != parameter.numel():
                     parameter.data = parameter.data.new_zeros(n_edges)
                     parameter.grad = None
-                self.i, self.j = self.i.new_zeros(n_edges), self.j.new_zeros(n_edges)
-                self.importance = None
+            for name in ("i", "j"):
+                ends = getattr(self, name)
+                if n_edges != ends.numel():
+                    setattr(self, name, ends.new_zeros(n_edges))
             self._engines.clear()
         super()._load_from_state_dict(state_dict, prefix, *args)
 

@@ -256,7 +256,7 @@ class Run:
     def lent(self) -> Iterator[None]:
         """Put the model into training mode with a generator of this run; give all back as it was in the end."""
         modes = {module: module.training for module in self.model.modules()}
-        generator = self.embedding.generator
+        generator, recording = self.embedding.generator, torch.is_grad_enabled()
         try:
             self.embedding.generator = torch.Generator().manual_seed(int(self.random.randint(2**31)))
             self.model.train()
@@ -264,6 +264,7 @@ class Run:
         finally:
             self.embedding.generator = generator
             self.embedding.forget_draws()
+            torch.set_grad_enabled(recording)  # off for good if Ctrl-C comes at the end of the optimiser's step
             for module, mode in modes.items():
                 module.training = mode
             for group, rate in zip(self.optimizer.param_groups, self.start_rates, strict=False):
