@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -50,9 +50,31 @@ def test_sparse_adam() -> None:
     assert squared(embedding, torch.arange(60)).mean().item() < before / 3
 
 
+@pytest.mark.repeatable
+@pytest.mark.parametrize("estimator", ["toggle", "score", "path"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_each_estimator_has_the_same_bits_for_any_number_of_threads(estimator: str, sparse: bool) -> None:
+    """On a graph so large that every batch is worth several threads."""
+    edges = point_graph(1500, 8, 4)
+    results = []
+    for n_jobs in (1, 2, 3):
+        embedding = make(edges, probability=0.9, dtype=torch.float32, estimator=estimator, sparse=sparse, n_jobs=n_jobs)
+        optimizer: Literal["adam", "sparse-adam"] = "sparse-adam" if sparse else "adam"
+        result = fit(
+            embedding, lambda m, s: (m(s) - 1).square().mean(1), 3, optimizer=optimizer, lambda_=0.01, random_state=3
+        )
+        assert embedding._engine(None).threads(n_jobs, 32) == n_jobs
+        results.append((embedding.state_dict(), [record["loss"] for record in result.history_]))
+    for state, losses in results[1:]:
+        assert losses == results[0][1]
+        for name, value in results[0][0].items():
+            assert torch.equal(value, state[name]), name
+
+
+@pytest.mark.repeatable
 def test_same_seed_same_bits_for_any_number_of_threads() -> None:
     results = []
-    for n_jobs in (1, 2, 5):
+    for n_jobs in (1, 2, 3):
         embedding = make(hub_graph(60, 4, 5), probability=0.8, dtype=torch.float32, n_jobs=n_jobs)
         embedding.importance = Importance()
         fit(embedding, squared, 40, learning_rate=0.05, budget=Budget(4), random_state=3)
@@ -241,7 +263,8 @@ def interrupted_run(
     optimizer = torch.optim.Adam(embedding.parameters(), lr=0.05, foreach=False)  # one parameter after the other
 
     def loss(model: Any, sources: torch.Tensor) -> torch.Tensor:
-        return (model(sources) - WANTED[sources, :12]).square().mean(1)
+        losses: torch.Tensor = (model(sources) - WANTED[sources, :12]).square().mean(1)
+        return losses
 
     budget = Budget(4, start=0.0, end=0.9)
     callbacks = [] if isinstance(end, Interrupting) else [end]
@@ -401,6 +424,23 @@ def test_progress_bar_shows_the_figures(capsys: pytest.CaptureFixture[str]) -> N
         ({"batch_size": 0}, "batch_size"),
         ({"budget": Budget(2)}, "give at least"),
         ({"loss": lambda m, s: m(s)}, r"got shape \(32, 60\)"),
+        ({"loss": lambda m, s: m(s)[:0].mean(1)}, r"got shape \(0,\)"),
+        ({"loss": lambda m, s: m(s).detach().mean()}, "does not depend on any parameter"),
+        ({"loss": lambda m, s: torch.tensor(1.0), "lambda_": 1.0}, "does not depend on any parameter"),
+        ({"model": make(POINTS).requires_grad_(False)}, "does not depend on any parameter"),
+        ({"sources": []}, "sources must hold at least one vertex"),
+        ({"sources": [[0]]}, "sources must be one-dimensional"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a finite number above 0, got nan"),
+        ({"lambda_": float("nan")}, "lambda_ must be a finite number of 0 or more, got nan"),
+        ({"lambda_": -1.0}, "lambda_ must be a finite number of 0 or more, got -1"),
+        ({"schedule": lambda progress: float("nan")}, r"schedule\(0\) must be a finite number of 0 or more, got nan"),
+        ({"baseline": "leave-one-out"}, "baseline must be 'running-mean' or 'none', got 'leave-one-out'"),
+        ({"optimizer": "sparse-adam"}, r"does not go with GraphEmbedding\(sparse=False\)"),
+        ({"model": make(POINTS, sparse=True)}, r"does not go with GraphEmbedding\(sparse=True\)"),
+        (
+            {"model": make(POINTS, estimator="score", probability=0.9), "loss": lambda m, s: m(s[:7]).mean(1)[:5]},
+            r"losses must have one entry per source, shape \(32,\), got \(5,\)",
+        ),
         ({"model": make(POINTS, estimator="score"), "loss": lambda m, s: m(s).mean()}, "loss of each source"),
     ],
 )
@@ -408,3 +448,30 @@ def test_bad_calls(options: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"model": make(POINTS), "loss": squared, "n_steps": 5}
     with pytest.raises(ValueError, match=message):
         fit(**(arguments | options))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"loss": lambda m, s: None}, TypeError, "loss must return a tensor, .* got None .*return"),
+        ({"loss": lambda m, s: 1.0}, TypeError, "loss must return a tensor, .* got 1.0 of type float"),
+        ({"loss": lambda m, s: m(s).mean().long()}, TypeError, "loss must return real numbers, got dtype torch.int64"),
+        ({"loss": None}, TypeError, "loss must be a function"),
+        ({"model": None}, TypeError, "model must be a torch module"),
+        ({"sources": [0, 60]}, IndexError, r"sources\[1\] = 60 is not a vertex: the graph has vertices 0 to 59"),
+        ({"sources": [0.5]}, TypeError, "sources must hold integers"),
+        ({"sources": 3}, TypeError, "sources must be a sequence of vertices, got 3"),
+        ({"callbacks": print}, TypeError, "callbacks must be a sequence of functions"),
+        ({"callbacks": [3]}, TypeError, "callbacks must be functions of a State, got 3"),
+        ({"learning_rate": "fast"}, TypeError, "learning_rate must be a number, got 'fast'"),
+        ({"budget": 4}, TypeError, r"budget must be a .*Budget, got 4; write Budget\(4\)"),
+    ],
+)
+def test_calls_of_the_wrong_kind(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    arguments: dict[str, Any] = {"model": make(POINTS), "loss": squared, "n_steps": 5}
+    with pytest.raises(error, match=message):
+        fit(**(arguments | options))
+
+
+def test_no_callbacks_are_none() -> None:
+    assert fit(make(POINTS), squared, 2, callbacks=None, random_state=0).stopped == "finished"

@@ -128,9 +128,10 @@ class GraphEmbedding(nn.Module):
         probabilities = check_values("probability", probability, tails.size, most=1.0)
         self.register_buffer("i", torch.from_numpy(tails))
         self.register_buffer("j", torch.from_numpy(heads))
-        self.theta_w = nn.Parameter(inverse_softplus(torch.from_numpy(weights)).to(dtype))
+        theta = inverse_softplus(torch.from_numpy(weights)).to(dtype)
+        numpy_dtype(theta)  # refuses what the core cannot work in
+        self.theta_w = nn.Parameter(theta)
         self.theta_b = nn.Parameter(torch.logit(torch.from_numpy(probabilities)).to(dtype))
-        numpy_dtype(self.theta_w)  # refuses what the core cannot work in
 
         start = 10 * max(weights.max(initial=0.0), 1e-3) if unreachable in (None, "learn") else unreachable
         if isinstance(start, str) or not (math.isfinite(start) and start > 0):
@@ -369,6 +370,11 @@ class GraphEmbedding(nn.Module):
 
     def keep(self, mask: NDArray[np.bool_], optimizer: torch.optim.Optimizer | None = None) -> None:
         """Drop the candidate edges where ``mask`` is False, for good; the optimiser's state goes along."""
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.n_edges,):
+            raise ValueError(
+                f"mask must hold one bool per edge ({self.n_edges}), got shape {mask.shape} and dtype {mask.dtype}"
+            )
         index = torch.from_numpy(np.flatnonzero(mask))
         if optimizer is not None:
             carry_over(optimizer, [self.theta_w, self.theta_b], index)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from prodige._validation import MAX_EDGES, check_integer, check_number
+
 if TYPE_CHECKING:
     from prodige.distances import Search
     from prodige.embedding import GraphEmbedding
@@ -39,8 +41,9 @@ def l0_penalty(
     >>> round(l0_penalty(GraphEmbedding([0, 1], [1, 2], probability=0.5), lambda_=0.1).item(), 4)
     0.05
     """
-    if not (math.isfinite(lambda_) and lambda_ >= 0):
-        raise ValueError(f"lambda_ must be a finite number of 0 or more, got {lambda_}")
+    lambda_ = check_number("lambda_", lambda_)
+    if n_edges is not None:
+        check_integer("n_edges", n_edges, 1, MAX_EDGES)
     theta = embedding.theta_b
     if n_edges is None or n_edges >= theta.numel():
         if not embedding.sparse:
@@ -86,8 +89,8 @@ class Importance:
     """
 
     def __init__(self, curvature: float | None = None, memory: float = 4000.0) -> None:
-        if curvature is not None and not (math.isfinite(curvature) and curvature >= 0):
-            raise ValueError(f"curvature must be a finite number of 0 or more, got {curvature}")
+        if curvature is not None:
+            check_number("curvature", curvature)
         if not memory >= 1:
             raise ValueError(f"memory must be 1 source or more, got {memory}")
         self.curvature = curvature
@@ -150,8 +153,7 @@ class Budget:
     """
 
     def __init__(self, numbers_per_item: float, start: float = 0.2, end: float = 0.7) -> None:
-        if not (math.isfinite(numbers_per_item) and numbers_per_item > 0):
-            raise ValueError(f"numbers_per_item must be a finite number above 0, got {numbers_per_item}")
+        check_number("numbers_per_item", numbers_per_item, above=True)
         if not 0 <= start <= end <= 1:
             raise ValueError(f"start and end must be in order and in [0, 1], got {start} and {end}")
         self.numbers_per_item = numbers_per_item

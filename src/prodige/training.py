@@ -26,7 +26,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 from tqdm.auto import tqdm
 
-from prodige._validation import check_indices, check_integer
+from prodige._validation import check_indices, check_integer, check_number
 from prodige.embedding import GraphEmbedding
 from prodige.gradients import Baseline
 from prodige.sparsity import Budget, drop_stale, l0_penalty
@@ -234,9 +234,9 @@ class Run:
         self.optimizer = make_optimizer(optimizer, model, learning_rate)
         self.start_rates = [group["lr"] for group in self.optimizer.param_groups]
         self.schedule = schedule
-        if not (math.isfinite(lambda_) and lambda_ >= 0):
-            raise ValueError(f"lambda_ must be a finite number of 0 or more, got {lambda_}")
-        self.lambda_ = lambda_
+        self.lambda_ = check_number("lambda_", lambda_)
+        if not (budget is None or isinstance(budget, Budget)):
+            raise TypeError(f"budget must be a prodige.sparsity.Budget, got {budget!r}; write Budget({budget!r})")
         self.budget = copy.copy(budget)  # the caller's learns nothing of this run
         if baseline not in ("running-mean", "none"):
             raise ValueError(f"baseline must be 'running-mean' or 'none', got {baseline!r}")
@@ -291,7 +291,7 @@ class Run:
         drop_stale(self.optimizer, self.thinned)
         if self.budget is not None and self.budget.step(self.embedding, progress, self.optimizer):
             smoothed = math.nan  # another graph: earlier losses say nothing about it
-        factor = check_factor(self.schedule(progress), progress)
+        factor = check_number(f"schedule({progress:g})", self.schedule(progress))
         for group, rate in zip(self.optimizer.param_groups, self.start_rates, strict=True):
             group["lr"] = rate * factor
         self.optimizer.zero_grad()
@@ -408,7 +408,7 @@ def uninterrupted() -> Iterator[None]:
 def check_callbacks(callbacks: Any) -> list[Callback]:
     """Return the callbacks as a list; None stands for none."""
     if callable(callbacks):
-        raise TypeError(f"callbacks must be a sequence of functions, got {callbacks!r}; write [{callbacks!r}]")
+        raise TypeError("callbacks must be a sequence of functions, got one; put it into a list")
     found = [] if callbacks is None else list(callbacks)
     for callback in found:
         if not callable(callback):
@@ -420,6 +420,8 @@ def check_sources(sources: Iterable[int] | None, embedding: GraphEmbedding) -> n
     """Return the vertices to draw batches from, all items where None are given."""
     if sources is None:
         return np.arange(embedding.n_items)
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"sources must be a sequence of vertices, got {sources!r}")
     pool = check_indices("sources", np.asarray(list(sources)), embedding.n_vertices)
     if pool.size == 0:
         raise ValueError(
@@ -443,13 +445,6 @@ def check_losses(losses: Any) -> torch.Tensor:
     return losses
 
 
-def check_factor(factor: float, progress: float) -> float:
-    """Return what a schedule gave, after making sure that it is a factor."""
-    if not (math.isfinite(factor) and factor >= 0):
-        raise ValueError(f"schedule({progress:g}) must be a finite number of 0 or more, got {factor}")
-    return factor
-
-
 def find_embedding(model: nn.Module) -> GraphEmbedding:
     """Return the one GraphEmbedding of a model."""
     if not isinstance(model, nn.Module):
@@ -466,8 +461,13 @@ def make_optimizer(
     """Return the optimiser itself, or a new one by its name."""
     if isinstance(optimizer, torch.optim.Optimizer):
         return optimizer
-    if not (math.isfinite(learning_rate) and learning_rate > 0):
-        raise ValueError(f"learning_rate must be a finite number above 0, got {learning_rate}")
+    learning_rate = check_number("learning_rate", learning_rate, above=True)
+    sparse = any(isinstance(module, GraphEmbedding) and module.sparse for module in model.modules())
+    if optimizer in ("adam", "sparse-adam") and sparse != (optimizer == "sparse-adam"):
+        raise ValueError(
+            f"optimizer={optimizer!r} does not go with GraphEmbedding(sparse={sparse}): "
+            "'sparse-adam' is for sparse gradients, 'adam' for dense ones"
+        )
     if optimizer == "adam":
         return torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
     if optimizer == "sparse-adam":
