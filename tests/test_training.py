@@ -356,10 +356,20 @@ def test_best_state_is_kept() -> None:
         loss = worse_and_worse(model, sources)
         return loss if loss.mean() > 0 else loss + 2 * squared(model, sources).detach()
 
-    result = fit(embedding, positive, 120, learning_rate=0.05, schedule=constant, random_state=0)
-    final = squared(embedding.eval(), torch.arange(60)).mean().item()
-    assert final == pytest.approx(result.best_loss, rel=0.3)
-    assert final < result.history_[-1]["loss"] * 0.8
+    states: list[torch.Tensor] = []
+
+    def note(state: State) -> None:
+        states.append(state.embedding.theta_w.detach().clone())
+
+    result = fit(embedding, positive, 120, learning_rate=0.05, schedule=constant, callbacks=[note], random_state=0)
+    smoothed = [result.history_[0]["loss"]]
+    for record in result.history_[1:]:
+        smoothed.append(0.95 * smoothed[-1] + 0.05 * record["loss"])
+    best = min(range(19, 120, 20), key=lambda step: smoothed[step])
+    assert 59 <= best < 119  # it went wrong from 60 on, and the mean follows
+    assert result.best_loss == pytest.approx(smoothed[best])
+    assert torch.equal(embedding.theta_w, states[best])
+    assert squared(embedding.eval(), torch.arange(60)).mean().item() < result.history_[-1]["loss"] * 0.8
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
