@@ -21,7 +21,7 @@ def points(n: int = 200, seed: int = 0) -> Any:
 @pytest.mark.parametrize(("n", "n_anchors", "numbers"), [(200, 10, 10), (200, 40, 6), (50, 3, 4.5), (9, 2, 10)])
 def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
     graph, wanted = hang_on_hubs(points(n), n_anchors, numbers, random_state=0, n_jobs=1)
-    assert graph.numbers_per_item <= numbers
+    assert 0.8 * numbers <= graph.numbers_per_item <= numbers
     n_hubs = graph.n_vertices - n - n_anchors
     assert n_hubs >= 1
     assert wanted.shape == (n, n_anchors)

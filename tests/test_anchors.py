@@ -138,9 +138,9 @@ def test_random_edges_in_training() -> None:
     graph = GraphEmbedding([0], [1], [1.0], 0.5, n_items=1, unreachable=9.0, generator=torch.Generator().manual_seed(0))
     layer = AnchorEmbedding(graph, normalize=False)
     with torch.no_grad():
-        drawn = [layer(torch.tensor([0])).item() for _ in range(200)]
+        drawn = [layer(torch.tensor([0])).item() for _ in range(900)]
     assert set(drawn) == {1.0, 9.0}
-    assert np.mean(np.array(drawn) == 1.0) == pytest.approx(0.5, abs=0.1)
+    assert np.mean(np.array(drawn) == 1.0) == pytest.approx(0.5, abs=4 * 0.5 / 30)  # four standard errors
     assert layer.eval()(torch.tensor([0])).item() == 1.0
 
 
@@ -382,8 +382,8 @@ def test_vectors_become_distances() -> None:
     assert errors[1] < 0.8 * errors[0]
     assert errors[1] < 0.1 * wanted.var(axis=0).mean()
     for layer in layers:
-        assert layer.graph.numbers_per_item <= 8
-        assert layer.freeze().graph.numbers_per_item <= 8
+        assert 6.5 < layer.graph.numbers_per_item <= 8
+        assert layer.freeze().graph.numbers_per_item == layer.graph.numbers_per_item
         assert layer(torch.tensor([0])).tolist() == [[0.0] * 6]
     with pytest.raises(ValueError, match="n_steps must be between 0"):
         AnchorEmbedding.from_vectors(X, 6, 8, n_steps=-1)
@@ -401,7 +401,7 @@ def test_rows_are_near_the_coordinates_that_are_given(factor: float) -> None:
     assert errors[1] < 0.8 * errors[0]
     assert errors[1] < 0.02 * X.var(axis=0).mean()
     for layer in layers:
-        assert layer.graph.numbers_per_item <= 8
+        assert 7 < layer.graph.numbers_per_item <= 8
         assert layer(torch.tensor([0])).tolist() == [[0.0] * 5]
     torch.testing.assert_close(layers[1].freeze()(ids), layers[1](ids).detach(), rtol=1e-4, atol=1e-4 * factor)
     with pytest.raises(ValueError, match="n_steps must be between 0"):

@@ -10,9 +10,11 @@ import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
 
 from prodige import candidates
 from prodige.candidates import Candidates, star_radii
+from prodige.threads import one_thread
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 5))
@@ -135,6 +137,33 @@ def test_bipartite() -> None:
     assert (dense[edges.i, edges.j - 20] != 0).all()
 
 
+@pytest.mark.repeatable
+@pytest.mark.parametrize(
+    ("metric", "dtype"),
+    [("euclidean", np.float32), ("euclidean", np.float64), ("cosine", np.float64), ("precomputed", np.float64)],
+)
+def test_neighbours_do_not_depend_on_threads(metric: str, dtype: type) -> None:
+    """Nor on the number of threads that OpenMP would take, even where many items are equally far."""
+    rows: NDArray[Any] = np.random.default_rng(0).integers(1, 4, size=(4500, 4)).astype(dtype)
+    X = pairwise_distances(rows[:600], metric="cityblock") if metric == "precomputed" else rows
+    found = [candidates.knn(X, 5, metric, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    with one_thread():
+        found.append(candidates.knn(X, 5, metric, n_jobs=2))
+    for other in found[1:]:
+        for one, two in zip((found[0].i, found[0].j, found[0].weight), (other.i, other.j, other.weight), strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.repeatable
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_hubs_do_not_depend_on_threads_of_blas(metric: str) -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 40))
+    free = candidates.hubs(X, 6, metric=metric, random_state=0)
+    with one_thread():
+        limited = candidates.hubs(X, 6, metric=metric, random_state=0)
+    np.testing.assert_array_equal(free.weight, limited.weight)
+
+
 def test_few_items_and_duplicates() -> None:
     assert candidates.knn([[1.0]], 3).n_edges == 0
     assert candidates.knn([[1.0], [2.0]], 32).n_edges == 1
@@ -157,6 +186,15 @@ def test_few_items_and_duplicates() -> None:
         (lambda: candidates.hubs(POINTS, 61), "n_hubs must be between 1 and 60, got 61"),
         (lambda: candidates.hubs(POINTS, 4, 5), "n_nearest must be between 1 and 4, got 5"),
         (lambda: candidates.knn(POINTS, 3) | candidates.knn(POINTS[:50], 3), "60 items and for 50"),
+        (lambda: candidates.knn(POINTS, 3, lambda a, b: np.nan), r"weight\[0\] = nan cannot be an edge weight"),
+        (lambda: candidates.random(POINTS, 3, lambda a, b: -1.0), r"weight\[0\] = -1.0 cannot be an edge weight"),
+        (lambda: candidates.hubs(POINTS, 3, metric=lambda a, b: np.nan), "gives nan; distances must be finite"),
+        (lambda: candidates.hubs(POINTS, 3, metric=lambda a, b: -1.0), "gives -1.0; distances must be finite and 0"),
+        (lambda: candidates.random(POINTS, 2**31 - 1), "n_edges must be between 1 and 17895697, got 2147483647"),
+        (lambda: candidates.knn(POINTS, 3, n_jobs=0), "n_jobs must not be 0"),
+        (lambda: candidates.bipartite([[1, 0]], weight=np.nan), "weight must be a finite number of 0 or more, got nan"),
+        (lambda: candidates.bipartite([[np.nan, 0]]), "matrix must not hold nan"),
+        (lambda: candidates.bipartite([1, 0]), r"two dimensions.* got shape \(2,\)"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:

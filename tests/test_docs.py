@@ -2,35 +2,149 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import typer.main
+from matplotlib import pyplot
 
 import site_pages
 from docstring_markdown import to_markdown
 from prodige import fileformat
+from prodige.cli import app
 
 DOCS = site_pages.ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+
+
+README = site_pages.ROOT / "README.md"
 
 
 def programs(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
-def test_programs_compile(page: Path) -> None:
+WITH_PROGRAMS = [page for page in (README, *PAGES) if programs(page)]
+
+
+def run(program: str, namespace: dict[str, Any]) -> None:
+    """Run a program statement by statement; where a comment is what an expression is to give, it has to give that."""
+    lines = program.splitlines()
+    for statement in ast.parse(program).body:
+        if not isinstance(statement, ast.Expr):
+            exec(compile(ast.Module([statement], []), "page", "exec"), namespace)
+            continue
+        value = eval(compile(ast.Expression(statement.value), "page", "eval"), namespace)
+        comment = lines[(statement.end_lineno or 0) - 1][statement.end_col_offset :].strip().removeprefix("# ")
+        try:
+            promised = ast.literal_eval(comment.split(":")[0])
+        except (SyntaxError, ValueError):
+            continue  # words
+        assert np.array_equal(value, promised), f"{ast.unparse(statement)} gives {value}, not {promised}"
+
+
+@pytest.mark.parametrize("page", WITH_PROGRAMS, ids=[page.name for page in WITH_PROGRAMS])
+def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each in its order: what one has made, the next may use."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    namespace: dict[str, Any] = {}
     for program in programs(page):
-        compile(program, page.name, "exec")
+        run(program, namespace)
+    pyplot.close("all")
 
 
-@pytest.mark.parametrize("name", ["any-loss.md", "budget.md"])
-def test_programs_run(name: str) -> None:
-    found = programs(DOCS / name)
-    assert found
-    for program in found:
-        exec(program, {})
+def test_every_page_with_a_program_is_known() -> None:
+    """All of them are run; a fence that is written otherwise would not be found."""
+    assert {page.name for page in WITH_PROGRAMS} >= {"README.md", "start.md", "text.md", "viewer.md", "any-loss.md"}
+    for page in (README, *PAGES):
+        fences = re.findall(r"^[ \t]*```[ \t]*(?:py|python)\b.*$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert fences == ["```python"] * len(programs(page)), page.name
+
+
+def test_wrong_promises_are_noticed() -> None:
+    run("x = 3\nx + 1  # 4: one more\nx  # three", {})
+    with pytest.raises(AssertionError, match=r"x \+ 1 gives 4, not 5"):
+        run("x = 3\nx + 1  # 5", {})
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Return the words of every call of prodige on a page, in blocks and in the midst of text."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^    (?:\$ )?(prodige .*)$", text, re.MULTILINE)
+    inline = re.findall(r"`(prodige [^`]+)`", text)
+    calls = [call.strip() for line in [*blocks, *inline] for call in line.split("&&")]
+    return [shlex.split(call, comments=True)[1:] for call in calls]
+
+
+def check_command(words: list[str]) -> None:
+    """Make sure that a command is there and has such options and arguments."""
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands, f"{command.name} has no command {words[0]}"
+        command, words = command.commands[words[0]], words[1:]
+    takes_value = {
+        name: not option.is_flag
+        for option in command.params
+        if hasattr(option, "is_flag")
+        for name in (*option.opts, *option.secondary_opts)
+    }
+    takes_value["--help"] = False
+    n_most = sum(
+        1e9 if argument.nargs < 0 else argument.nargs for argument in command.params if not hasattr(argument, "is_flag")
+    )
+    rest, n_arguments = iter(words), 0
+    for word in rest:
+        if word.startswith("-"):
+            assert word in takes_value, f"{command.name} has no option {word}"
+            if takes_value[word]:
+                next(rest, None)  # `compress --report` in the midst of text names the option only
+        else:
+            n_arguments += 1
+    assert n_arguments <= n_most, f"{command.name} takes no {n_arguments} arguments"
+
+
+COMMANDS = {page: commands(page) for page in (README, site_pages.ROOT / "CONTRIBUTING.md", *PAGES) if commands(page)}
+
+
+@pytest.mark.parametrize("page", COMMANDS, ids=[page.name for page in COMMANDS])
+def test_commands_exist(page: Path) -> None:
+    for words in COMMANDS[page]:
+        check_command(words)
+
+
+def test_commands_are_found() -> None:
+    assert ["compress", "digits.npy", "-n", "4", "--report", "run.html"] in COMMANDS[README]
+    assert ["recommend", "tastes.prodige", "--user", "alice"] in COMMANDS[README]
+    assert ["reproduce", "table1"] in COMMANDS[README]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("shrink x.npy", "no command shrink"),
+        ("compress x.npy --numbers 4", "no option --numbers"),
+        ("compress x.npy y.npy", "takes no 2 arguments"),
+        ("reproduce table9", "no command table9"),
+    ],
+)
+def test_wrong_commands_are_noticed(call: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_command(call.split())
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_scripts_exist(page: Path) -> None:
+    for script in re.findall(r"`python (\S+\.py)\b", page.read_text(encoding="utf-8")):
+        assert (site_pages.ROOT / script).is_file(), f"{page.name} names {script}"
 
 
 def test_pictures_are_there() -> None:

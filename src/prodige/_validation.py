@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,29 @@ def check_integer(name: str, value: Any, least: int, most: int) -> int:
         raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}") from None
     if not least <= number <= most:
         raise ValueError(f"{name} must be between {least} and {most}, got {number}")
+    return number
+
+
+def check_number(name: str, value: Any, least: float = 0.0, above: bool = False) -> float:
+    """Return ``value`` as a finite float of at least ``least``, or ``above`` it.
+
+    Examples
+    --------
+    >>> from prodige._validation import check_number
+    >>> check_number("lambda_", 2)
+    2.0
+    >>> check_number("learning_rate", 0, above=True)
+    Traceback (most recent call last):
+        ...
+    ValueError: learning_rate must be a finite number above 0, got 0
+    """
+    if not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    number = float(value)
+    if not (math.isfinite(number) and (number > least if above else number >= least)):
+        raise ValueError(
+            f"{name} must be a finite number {f'above {least:g}' if above else f'of {least:g} or more'}, got {value}"
+        )
     return number
 
 

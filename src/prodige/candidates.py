@@ -14,6 +14,7 @@ unique undirected edges; ``|`` joins them, and where both sides have an edge the
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,10 +23,12 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_random_state, gen_batches
 
-from prodige._validation import check_integer
+from prodige._validation import MAX_EDGES, check_integer, check_number, check_weights
+from prodige.engine import count_threads
 from prodige.graph import unique_edges
+from prodige.threads import in_parts, limit, one_thread
 
 Metric = str | Callable[[Any, Any], float]
 RandomState = int | np.random.RandomState | None
@@ -62,7 +65,7 @@ class Candidates:
         """Orient, order and merge edges; self-loops are left out."""
         i, j = np.asarray(i, dtype=np.int32), np.asarray(j, dtype=np.int32)
         real = i != j
-        edges = unique_edges(i[real], j[real], np.asarray(weight, dtype=np.float32)[real])
+        edges = unique_edges(i[real], j[real], check_weights("weight", weight)[real])
         return cls(edges.i, edges.j, edges.weight, n_vertices, n_items)
 
     @property
@@ -102,7 +105,8 @@ def knn(
         Exact search works in blocks and never holds all pairs. The approximate index (HNSW of faiss, extra ``ann``)
         is for large N; it knows ``"euclidean"`` and ``"cosine"`` and dense rows.
     n_jobs : int, optional
-        As in scikit-learn.
+        Threads; all available processors when left out. Exact neighbours do not depend on it; the approximate index
+        comes out a little different each time where it is built by more than one.
 
     Examples
     --------
@@ -113,13 +117,14 @@ def knn(
     X = check_data(X, metric)
     n = X.shape[0]
     k = min(check_integer("n_neighbors", n_neighbors, 1, 2**31 - 1), n - 1)
+    n_threads = count_threads(n_jobs)
     if k == 0:
         return Candidates.make([], [], [], n, n)
     if method == "approximate":
-        distance, nearest = approximate_neighbors(X, k, metric)
+        with one_thread() if n_threads == 1 else nullcontext():
+            distance, nearest = approximate_neighbors(X, k, metric)
     elif method == "exact":
-        search = NearestNeighbors(n_neighbors=k, metric=metric, algorithm="brute", n_jobs=n_jobs).fit(X)
-        distance, nearest = search.kneighbors()
+        distance, nearest = exact_neighbors(X, k, metric, n_threads)
     else:
         raise ValueError(f"method must be 'exact' or 'approximate', got {method!r}")
     found = nearest.ravel() >= 0
@@ -127,6 +132,7 @@ def knn(
     return Candidates.make(i[found], nearest.ravel()[found], np.maximum(distance.ravel()[found], 0), n, n)
 
 
+@one_thread()
 def random(X: Any, n_edges: int = 32, metric: Metric = "euclidean", random_state: RandomState = None) -> Candidates:
     """Join every item to some drawn at random; weights are the distances.
 
@@ -147,7 +153,7 @@ def random(X: Any, n_edges: int = 32, metric: Metric = "euclidean", random_state
     """
     X = check_data(X, metric)
     n = X.shape[0]
-    check_integer("n_edges", n_edges, 1, 2**31 - 1)
+    check_integer("n_edges", n_edges, 1, MAX_EDGES // n)
     generator = check_random_state(random_state)
     i = np.repeat(np.arange(n), n_edges)
     j = generator.randint(n, size=i.size)
@@ -155,6 +161,7 @@ def random(X: Any, n_edges: int = 32, metric: Metric = "euclidean", random_state
     return Candidates.make(pairs[:, 0], pairs[:, 1], pair_distances(X, pairs, metric), n, n)
 
 
+@one_thread()
 def complete(X: Any, metric: Metric = "euclidean") -> Candidates:
     """Join every item to every other, for a few hundred items; weights are the distances.
 
@@ -188,6 +195,11 @@ def bipartite(matrix: Any, weight: float = 1.0) -> Candidates:
     (array([0, 1, 1], dtype=int32), array([2, 2, 3], dtype=int32))
     """
     entries = scipy.sparse.coo_array(matrix)
+    if entries.ndim != 2:
+        raise ValueError(f"matrix must have two dimensions, users and items, got shape {entries.shape}")
+    if np.isnan(entries.data).any():
+        raise ValueError("matrix must not hold nan: leave out or set to 0 what is not known")
+    weight = check_number("weight", weight)
     n_rows, n_columns = entries.shape
     row, column = entries.coords
     real = entries.data != 0
@@ -195,6 +207,7 @@ def bipartite(matrix: Any, weight: float = 1.0) -> Candidates:
     return Candidates.make(row[real], n_rows + column[real], np.full(int(real.sum()), weight), n, n)
 
 
+@one_thread()
 def hubs(
     X: Any,
     n_hubs: int = 32,
@@ -284,8 +297,14 @@ def distances_between(X: Any, columns: NDArray[Any], metric: Metric) -> NDArray[
     """Return the distances of all items to chosen ones, shape [N, C]."""
     if metric == "precomputed":
         block = X[:, columns]
-        return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block, dtype=np.float64)
-    return np.asarray(pairwise_distances(X, X[columns], metric=metric), dtype=np.float64)
+        block = block.toarray() if scipy.sparse.issparse(block) else block
+    else:
+        block = pairwise_distances(X, X[columns], metric=metric)
+    distances = np.asarray(block, dtype=np.float64)
+    bad = distances[~(np.isfinite(distances) & (distances >= 0))]
+    if bad.size:
+        raise ValueError(f"metric {metric!r} gives {bad[0]}; distances must be finite and 0 or more")
+    return distances
 
 
 def star_radii(
@@ -320,6 +339,42 @@ def distances_to_hubs(X: Any, n_hubs: int, metric: Metric, random_state: np.rand
     return np.stack(columns, axis=1)
 
 
+@one_thread()
+def exact_neighbors(
+    X: Any, k: int, metric: Metric, n_threads: int, block: int = 4096
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return distances and ids of nearest neighbours, the same for any number of threads, shape [N, K]."""
+
+    def of_block(rows: slice) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        with limit("openmp"):  # a setting of this thread alone
+            distance, nearest = search.kneighbors(X[rows], k + 1)
+        return without_self(distance, nearest, np.arange(rows.start, rows.stop))
+
+    search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=1).fit(X)
+    found = in_parts(of_block, gen_batches(X.shape[0], block), n_threads)
+    distances, ids = zip(*found, strict=True)
+    return np.concatenate(distances), np.concatenate(ids)
+
+
+def without_self(
+    distance: NDArray[Any], nearest: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Leave each item out of its own neighbours; the last of them where so many others are as near.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.candidates import without_self
+    >>> without_self(np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 5], [3, 4]]), np.array([0, 1]))[1]
+    array([[5],
+           [3]])
+    """
+    is_self = nearest == rows[:, None]
+    is_self[~is_self.any(axis=1), -1] = True
+    k = nearest.shape[1] - 1
+    return distance[~is_self].reshape(-1, k), nearest[~is_self].reshape(-1, k)
+
+
 def approximate_neighbors(X: Any, k: int, metric: Metric) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return distances and ids of nearest neighbours by a hierarchical navigable small world."""
     if metric not in ("euclidean", "cosine") or scipy.sparse.issparse(X):
@@ -339,10 +394,7 @@ def approximate_neighbors(X: Any, k: int, metric: Metric) -> tuple[NDArray[Any],
     index.hnsw.efSearch = max(64, 2 * k)
     index.add(rows)
     squared, nearest = index.search(rows, k + 1)
-    # The item itself is usually found first, but duplicates may come before it.
-    is_self = nearest == np.arange(len(rows))[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    squared, nearest = (array[~is_self].reshape(len(rows), k) for array in (squared, nearest))
+    squared, nearest = without_self(squared, nearest, np.arange(len(rows)))
     return (squared / 2 if metric == "cosine" else np.sqrt(np.maximum(squared, 0))), nearest
 
 

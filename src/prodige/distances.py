@@ -13,6 +13,7 @@ from prodige.engine import Forest
 from prodige.gradients import (
     Asked,
     Baseline,
+    Estimator,
     LogProbability,
     ScoreTerm,
     as_gradient,
@@ -22,30 +23,62 @@ from prodige.gradients import (
 
 if TYPE_CHECKING:
     from prodige.embedding import GraphEmbedding
+    from prodige.sparsity import Importance
 
 
-@dataclass
+@dataclass(frozen=True)
 class Search:
-    """A finished search, and what its backward pass needs to know."""
+    """A finished search, and what its backward pass needs to know.
 
-    embedding: GraphEmbedding
+    It does not hold the embedding: autograd holds the search, and nothing would ever free a ring through autograd.
+    """
+
     forest: Forest
     edges: NDArray[np.int64] | None  # candidate edges behind those of the forest; None: the same
+    n_edges: int  # candidate edges
     targets: NDArray[np.int32] | None  # vertices of the columns; None: the items
+    n_items: int
+    estimator: Estimator
+    sparse: bool
+    importance: Importance | None
     n_jobs: int
 
     @property
     def n_columns(self) -> int:
         """Number of targets."""
-        return self.embedding.n_items if self.targets is None else self.targets.size
+        return self.n_items if self.targets is None else self.targets.size
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the forest's edges as values of all candidate edges."""
         if self.edges is None:
             return values
-        everything = np.zeros(self.embedding.n_edges, values.dtype)
+        everything = np.zeros(self.n_edges, values.dtype)
         everything[self.edges] = values
         return everything
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random graphs that were searched: what the log-derivative term needs to know of them.
+
+    Attributes
+    ----------
+    sources : ndarray of int32, shape [S]
+    forest : Forest
+        A search for each sample of each source, in the order K, S.
+    n_jobs : int
+    """
+
+    sources: NDArray[np.int32]
+    forest: Forest
+    n_jobs: int
+
+    def score_term(self, theta_b: torch.Tensor, factors: torch.Tensor, sparse: bool) -> torch.Tensor:
+        """Return zero, with the gradient of the log-probability of each search times its factor."""
+        term: torch.Tensor = ScoreTerm.apply(  # type: ignore[no-untyped-call]
+            theta_b, factors, self.forest, sparse, self.n_jobs
+        )
+        return term
 
 
 class Distances(torch.autograd.Function):
@@ -74,7 +107,7 @@ class Distances(torch.autograd.Function):
         """Walk the trees."""
         theta_w, theta_b, unreachable = ctx.saved_tensors
         search: Search = ctx.search
-        embedding, forest = search.embedding, search.forest
+        forest = search.forest
         incoming = gradient.contiguous().numpy()
         sampled = forest.asked_offsets[-1] > 0 or forest.asked_all
         by_w = by_b = by_unreachable = None
@@ -83,7 +116,7 @@ class Distances(torch.autograd.Function):
             by_w = search.spread(forest.backward(incoming, search.targets, search.n_jobs)) * slope
         if ctx.needs_input_grad[1] and sampled:
             by_b = presence_gradient(
-                embedding.estimator,
+                search.estimator,
                 forest,
                 incoming,
                 search.targets,
@@ -93,11 +126,11 @@ class Distances(torch.autograd.Function):
             )
         if ctx.needs_input_grad[2]:
             by_unreachable = gradient.new_zeros(()) if ctx.missing is None else gradient[ctx.missing].sum()
-        if embedding.importance is not None:
-            embedding.importance.update(search, incoming, float(unreachable))
+        if search.importance is not None:
+            search.importance.update(search, incoming, float(unreachable))
         return (
-            None if by_w is None else as_gradient(by_w, theta_w, embedding.sparse),
-            None if by_b is None else as_gradient(by_b, theta_b, embedding.sparse),
+            None if by_w is None else as_gradient(by_w, theta_w, search.sparse),
+            None if by_b is None else as_gradient(by_b, theta_b, search.sparse),
             by_unreachable,
             None,
         )
@@ -114,26 +147,17 @@ class Sample:
         The edges each search asked about.
     """
 
-    def __init__(
-        self,
-        embedding: GraphEmbedding,
-        sources: NDArray[np.int32],
-        distances: torch.Tensor,
-        forest: Forest,
-        n_jobs: int,
-    ) -> None:
+    def __init__(self, embedding: GraphEmbedding, distances: torch.Tensor, draw: Draw) -> None:
         self.distances = distances
         self._embedding = embedding
-        self._sources = sources
-        self._forest = forest
-        self._n_jobs = n_jobs
+        self._draw = draw
         self._asked: Asked | None = None
 
     @property
     def asked(self) -> Asked:
         """Edges the searches asked about, in the order K, S; each at most once a search."""
         if self._asked is None:
-            self._asked = Asked(self._forest)
+            self._asked = Asked(self._draw.forest)
         return self._asked
 
     @property
@@ -145,7 +169,7 @@ class Sample:
     def log_prob(self) -> torch.Tensor:
         """Log-probability of the answers each search got, shape [K, S]; differentiable in theta_b."""
         values: torch.Tensor = LogProbability.apply(  # type: ignore[no-untyped-call]
-            self._embedding.theta_b, self._forest, self._embedding.sparse, self._n_jobs
+            self._embedding.theta_b, self._draw.forest, self._embedding.sparse, self._draw.n_jobs
         )
         return values.view(self.distances.shape[:2])
 
@@ -171,15 +195,18 @@ class Sample:
         total = losses.mean()
         if self._embedding.estimator != "score":
             return total
-        values = losses.detach()
-        if baseline == "leave-one-out":
-            values = values - leave_one_out(values)
-        elif baseline == "running-mean":
-            values = values - self._embedding.running_mean(self._sources, values)
-        elif baseline != "none":
-            raise ValueError(f"baseline must be 'leave-one-out', 'running-mean' or 'none', got {baseline!r}")
-        factors = values.flatten() / values.numel()
-        score: torch.Tensor = ScoreTerm.apply(  # type: ignore[no-untyped-call]
-            self._embedding.theta_b, factors, self._forest, self._embedding.sparse, self._n_jobs
-        )
-        return total + score
+        factors = above_baseline(self._embedding, self._draw.sources, losses.detach(), baseline) / losses.numel()
+        return total + self._draw.score_term(self._embedding.theta_b, factors.flatten(), self._embedding.sparse)
+
+
+def above_baseline(
+    embedding: GraphEmbedding, sources: NDArray[np.int32], losses: torch.Tensor, baseline: Baseline
+) -> torch.Tensor:
+    """Return by how much losses of sources, shape [K, S], are above their baseline."""
+    if baseline == "leave-one-out":
+        return losses - leave_one_out(losses)
+    if baseline == "running-mean":
+        return losses - embedding.running_mean(sources, losses)
+    if baseline == "none":
+        return losses
+    raise ValueError(f"baseline must be 'leave-one-out', 'running-mean' or 'none', got {baseline!r}")

@@ -11,6 +11,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,7 @@ from torch.nn import functional
 
 from prodige import _core
 from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
-from prodige.distances import Distances, Sample, Search
+from prodige.distances import Distances, Draw, Sample, Search, above_baseline
 from prodige.engine import Engine, Forest, count_threads
 from prodige.gradients import Baseline, RunningMean, check_estimator, numpy_dtype
 from prodige.graph import Graph, check_ends
@@ -99,6 +101,10 @@ class GraphEmbedding(nn.Module):
     i: torch.Tensor
     j: torch.Tensor
     unreachable_constant: torch.Tensor
+    _draws: list[Draw]
+    _n_draws: int  # calls outside of `gathering` since the last surrogate
+    _sources: IntArray | None  # those of `gathering`
+    _is_gathering: bool
 
     def __init__(
         self,
@@ -122,9 +128,10 @@ class GraphEmbedding(nn.Module):
         probabilities = check_values("probability", probability, tails.size, most=1.0)
         self.register_buffer("i", torch.from_numpy(tails))
         self.register_buffer("j", torch.from_numpy(heads))
-        self.theta_w = nn.Parameter(inverse_softplus(torch.from_numpy(weights)).to(dtype))
+        theta = inverse_softplus(torch.from_numpy(weights)).to(dtype)
+        numpy_dtype(theta)  # refuses what the core cannot work in
+        self.theta_w = nn.Parameter(theta)
         self.theta_b = nn.Parameter(torch.logit(torch.from_numpy(probabilities)).to(dtype))
-        numpy_dtype(self.theta_w)  # refuses what the core cannot work in
 
         start = 10 * max(weights.max(initial=0.0), 1e-3) if unreachable in (None, "learn") else unreachable
         if isinstance(start, str) or not (math.isfinite(start) and start > 0):
@@ -140,7 +147,7 @@ class GraphEmbedding(nn.Module):
         self.importance: Importance | None = None
         self.running_mean = RunningMean()
         self._engines: dict[bool, Prepared] = {}  # for all edges and for those kept
-        self._last: Sample | None = None
+        self.forget_draws()
         count_threads(n_jobs)  # refuses nonsense now rather than at the first search
         warn_if_apart(self.n_items, tails, heads, self.n_vertices)
 
@@ -188,8 +195,11 @@ class GraphEmbedding(nn.Module):
             kept = self._kept()
             forest = self._engine(kept).search(self._vertices("sources", sources), self.n_jobs)
             return self._distances(forest, kept, targets)
-        self._last = self.sample(sources, targets)
-        return self._last.distances[0]
+        sample = self.sample(sources, targets)
+        if not self._is_gathering:  # the last is all that can be told apart, and to count the others costs no memory
+            self._draws = [sample._draw]
+            self._n_draws += 1
+        return sample.distances[0]
 
     def sample(self, sources: Any, targets: Any = None, n_samples: int = 1) -> Sample:
         """Search ``n_samples`` random graphs from every source, each drawn for that source alone.
@@ -216,16 +226,80 @@ class GraphEmbedding(nn.Module):
         forest = self._search_sampled(np.tile(vertices, n_samples))
         distances = self._distances(forest, None, targets)
         distances = distances.view(n_samples, vertices.size, distances.shape[1])
-        return Sample(self, vertices, distances, forest, self._engine(None).threads(self.n_jobs, forest.n_sources))
+        draw = Draw(vertices, forest, self._engine(None).threads(self.n_jobs, forest.n_sources))
+        if self._is_gathering:
+            self._draws.append(draw)
+        return Sample(self, distances, draw)
+
+    @contextmanager
+    def gathering(self, sources: Any) -> Iterator[None]:
+        """Let all calls within this context make the losses of these sources, which :meth:`surrogate` gets next.
+
+        It matters to the estimator ``"score"`` alone, which must know of every random graph that a loss has seen.
+
+        Parameters
+        ----------
+        sources : array-like of int, shape [S]
+            What the losses belong to. Calls on just these sources, in this order, are judged row by row: the loss of a
+            source is taken to depend on its own row. Searches of all other calls are judged by all the losses, which
+            is right whatever they were for, but noisier.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from prodige import GraphEmbedding
+        >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=0.5, estimator="score")
+        >>> with embedding.gathering([0, 1]):
+        ...     losses = (embedding([0, 1]) - embedding([2])).square().mean(1)
+        >>> embedding.surrogate(losses).backward()
+        >>> embedding.theta_b.grad.shape
+        torch.Size([3])
+        """
+        vertices = self._vertices("sources", sources)
+        self.forget_draws()
+        self._sources, self._is_gathering = vertices, True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+
+    def forget_draws(self) -> None:
+        """Forget the calls that wait for :meth:`surrogate`."""
+        self._draws, self._n_draws, self._sources, self._is_gathering = [], 0, None, False
 
     def surrogate(self, losses: torch.Tensor, baseline: Baseline = "running-mean") -> torch.Tensor:
-        """Return a scalar to call ``backward`` on, for the losses of the sources of the last :meth:`forward`.
+        """Return a scalar to call ``backward`` on, for the losses of the sources of the last call, shape [S].
 
-        See :meth:`Sample.surrogate`.
+        Losses that several calls went into need :meth:`gathering`. See :meth:`Sample.surrogate` for the rest.
         """
-        if self._last is None:
+        if self._sources is None and not self._draws:
             raise RuntimeError("surrogate belongs to distances made in training mode: call the module on sources first")
-        return self._last.surrogate(losses.unsqueeze(0) if losses.ndim == 1 else losses, baseline)
+        sources = self._sources
+        if sources is None or (len(self._draws) == 1 and losses.shape == self._draws[0].sources.shape):
+            sources = self._draws[-1].sources
+        if losses.shape != sources.shape:
+            raise ValueError(f"losses must have one entry per source, shape {sources.shape}, got {tuple(losses.shape)}")
+        total = losses.mean()
+        if self.estimator != "score":
+            return total
+        n_draws, self._n_draws = self._n_draws, 0
+        if n_draws > 1:
+            raise RuntimeError(
+                f"{n_draws} calls in training mode since the last surrogate, and the score estimator must know "
+                "which of them the losses depend on: make the losses within `with embedding.gathering(sources):`, "
+                "and look at distances in evaluation mode"
+            )
+        if not self._draws:
+            raise RuntimeError(
+                "the losses were made without a call of the embedding in training mode: "
+                "the score estimator has nothing to learn from"
+            )
+        above = above_baseline(self, sources, losses.detach().unsqueeze(0), baseline)[0]
+        for draw in self._draws:
+            own = draw.forest.n_sources == sources.size and np.array_equal(draw.sources, sources)
+            factors = above / losses.numel() if own else above.mean().expand(draw.forest.n_sources)
+            total = total + draw.score_term(self.theta_b, factors, self.sparse)
+        return total
 
     def _search_sampled(self, sources: IntArray) -> Forest:
         """Search a random graph for each source."""
@@ -268,7 +342,17 @@ class GraphEmbedding(nn.Module):
 
     def _distances(self, forest: Forest, edges: NDArray[np.int64] | None, targets: Any) -> torch.Tensor:
         columns = None if targets is None else self._vertices("targets", targets)
-        search = Search(self, forest, edges, columns, self._engine(edges).threads(self.n_jobs, forest.n_sources))
+        search = Search(
+            forest,
+            edges,
+            self.n_edges,
+            columns,
+            self.n_items,
+            self.estimator,
+            self.sparse,
+            self.importance,
+            self._engine(edges).threads(self.n_jobs, forest.n_sources),
+        )
         distances: torch.Tensor = Distances.apply(  # type: ignore[no-untyped-call]
             self.theta_w, self.theta_b, self.unreachable, search
         )
@@ -286,6 +370,11 @@ class GraphEmbedding(nn.Module):
 
     def keep(self, mask: NDArray[np.bool_], optimizer: torch.optim.Optimizer | None = None) -> None:
         """Drop the candidate edges where ``mask`` is False, for good; the optimiser's state goes along."""
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.n_edges,):
+            raise ValueError(
+                f"mask must hold one bool per edge ({self.n_edges}), got shape {mask.shape} and dtype {mask.dtype}"
+            )
         index = torch.from_numpy(np.flatnonzero(mask))
         if optimizer is not None:
             carry_over(optimizer, [self.theta_w, self.theta_b], index)
@@ -296,10 +385,13 @@ class GraphEmbedding(nn.Module):
         if self.importance is not None:
             self.importance.keep(index.numpy())
         self._engines.clear()
-        self._last = None
+        self.forget_draws()
 
     def prune(self, threshold: float = 0.5, optimizer: torch.optim.Optimizer | None = None) -> int:
         """Drop the edges with a probability below ``threshold``; return how many.
+
+        Give the optimiser in use, and its state goes along; it fits no longer otherwise (:func:`prodige.training.fit`
+        then starts it anew).
 
         Examples
         --------
@@ -334,7 +426,7 @@ class GraphEmbedding(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         state = self.__dict__.copy()
-        state["_engines"], state["_last"] = {}, None
+        state |= {"_engines": {}, "_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
         return state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphEmbedding:
@@ -351,12 +443,15 @@ class GraphEmbedding(nn.Module):
         if prefix + "theta_w" in state_dict and prefix + "i" in state_dict:
             n_edges = state_dict[prefix + "theta_w"].numel()
             if n_edges != self.n_edges:
-                for name in ("theta_w", "theta_b"):
-                    parameter = getattr(self, name)
+                self.importance = None
+            for parameter in (self.theta_w, self.theta_b):
+                if n_edges != parameter.numel():
                     parameter.data = parameter.data.new_zeros(n_edges)
                     parameter.grad = None
-                self.i, self.j = self.i.new_zeros(n_edges), self.j.new_zeros(n_edges)
-                self.importance = None
+            for name in ("i", "j"):
+                ends = getattr(self, name)
+                if n_edges != ends.numel():
+                    setattr(self, name, ends.new_zeros(n_edges))
             self._engines.clear()
         super()._load_from_state_dict(state_dict, prefix, *args)
 

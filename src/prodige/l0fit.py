@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from prodige import _core
-from prodige._validation import check_integer
+from prodige._validation import check_integer, check_number
 from prodige.coins import START, CoinEdges, estimate_worth, find_price
 from prodige.engine import Engine, count_threads
 from prodige.fitting import keep_connected, spanning_tree
@@ -38,6 +38,7 @@ from prodige.graph import Graph
 from prodige.pace import Callback, Pace, Stopped
 from prodige.pool import Start, choose_n_random, join, most_random, relative_variance
 from prodige.space import Space
+from prodige.threads import one_thread
 
 # Steps of a whole run; the shares of it when edges begin to be judged, begin to cost something, are as few as the
 # budget wants, and are settled. What is left of the run learns weights alone.
@@ -94,13 +95,14 @@ class L0Result:
         return self.stopped == "interrupt"
 
 
+@one_thread()
 def fit_l0(
     space: Space,
     numbers_per_item: float,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Callback] | None = None,
     n_steps: int = N_STEPS,
     max_time: float | None = None,
     n_neighbors: int = 4,
@@ -123,7 +125,7 @@ def fit_l0(
         Threads; all available processors when left out.
     verbose : int
         Above 0 shows a progress bar.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, optional
         Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the run.
     n_steps : int
         Length of the run.
@@ -155,7 +157,11 @@ def fit_l0(
     >>> result.graph.n_items, result.graph.numbers_per_item, result.lambda_ > 0
     (200, 4.0, True)
     """
-    pace = Pace(check_integer("n_steps", n_steps, 1, 2**31), max_time, callbacks=callbacks, verbose=verbose)
+    n_threads = count_threads(n_jobs)
+    if max_time is not None:
+        max_time = check_number("max_time", max_time)
+    n_steps = check_integer("n_steps", n_steps, 1, 2**31)
+    pace = Pace(n_steps, max_time, callbacks=list(callbacks or ()), verbose=verbose)
     n = space.n_items
     n_edges = edges_allowed(numbers_per_item, n)
     random = check_random_state(random_state)
@@ -165,8 +171,8 @@ def fit_l0(
     pool = np.sort(random.choice(n, n_random, replace=False))
     start = Start.of(space, pool, random)
     n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
-    edges = join(space, pool, start, 0 if pace.in_a_hurry else n_neighbors, n_jobs)  # finding neighbours takes long
-    run = Run(space, edges, pool, start, n_edges, random, count_threads(n_jobs))
+    edges = join(space, pool, start, 0 if pace.in_a_hurry else n_neighbors, n_threads)  # finding neighbours takes long
+    run = Run(space, edges, pool, start, n_edges, random, n_threads)
     try:
         for progress in pace.run():
             loss = run.step(progress)

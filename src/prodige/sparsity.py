@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from prodige._validation import MAX_EDGES, check_integer, check_number
+
 if TYPE_CHECKING:
     from prodige.distances import Search
     from prodige.embedding import GraphEmbedding
@@ -39,8 +41,9 @@ def l0_penalty(
     >>> round(l0_penalty(GraphEmbedding([0, 1], [1, 2], probability=0.5), lambda_=0.1).item(), 4)
     0.05
     """
-    if not (math.isfinite(lambda_) and lambda_ >= 0):
-        raise ValueError(f"lambda_ must be a finite number of 0 or more, got {lambda_}")
+    lambda_ = check_number("lambda_", lambda_)
+    if n_edges is not None:
+        check_integer("n_edges", n_edges, 1, MAX_EDGES)
     theta = embedding.theta_b
     if n_edges is None or n_edges >= theta.numel():
         if not embedding.sparse:
@@ -86,19 +89,26 @@ class Importance:
     """
 
     def __init__(self, curvature: float | None = None, memory: float = 4000.0) -> None:
+        if curvature is not None:
+            check_number("curvature", curvature)
         if not memory >= 1:
             raise ValueError(f"memory must be 1 source or more, got {memory}")
         self.curvature = curvature
         self.memory = memory
-        self._sum: NDArray[np.float64] | None = None
-        self._weight = 0.0
+        self._sums: tuple[NDArray[np.float64], float] | None = None  # of rises, and of what they count
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was no backward pass yet."""
+        return self._sums is None
 
     @property
     def values(self) -> NDArray[np.float64]:
         """Importance of each candidate edge, shape [E]."""
-        if self._sum is None:
+        if self._sums is None:
             raise RuntimeError("no importance yet: run a backward pass through the embedding's distances first")
-        return self._sum / self._weight
+        total, weight = self._sums
+        return total / weight
 
     def update(self, search: Search, gradient: NDArray[Any], unreachable: float) -> None:
         """Take in the searches of one backward pass; ``gradient`` is that of the loss by their distances."""
@@ -112,15 +122,14 @@ class Importance:
         rise = search.spread(cost).astype(np.float64)
         n_sources = search.forest.n_sources
         keep = math.exp(-n_sources / self.memory)
-        if self._sum is None:
-            self._sum = np.zeros_like(rise)
-        self._sum = keep * self._sum + rise
-        self._weight = keep * self._weight + n_sources
+        total, weight = (np.zeros_like(rise), 0.0) if self._sums is None else self._sums
+        self._sums = keep * total + rise, keep * weight + n_sources
 
     def keep(self, index: NDArray[np.int64]) -> None:
         """Forget the edges that were dropped."""
-        if self._sum is not None:
-            self._sum = self._sum[index]
+        if self._sums is not None:
+            total, weight = self._sums
+            self._sums = total[index], weight
 
 
 class Budget:
@@ -144,8 +153,7 @@ class Budget:
     """
 
     def __init__(self, numbers_per_item: float, start: float = 0.2, end: float = 0.7) -> None:
-        if not (math.isfinite(numbers_per_item) and numbers_per_item > 0):
-            raise ValueError(f"numbers_per_item must be a finite number above 0, got {numbers_per_item}")
+        check_number("numbers_per_item", numbers_per_item, above=True)
         if not 0 <= start <= end <= 1:
             raise ValueError(f"start and end must be in order and in [0, 1], got {start} and {end}")
         self.numbers_per_item = numbers_per_item
@@ -169,9 +177,13 @@ class Budget:
             )
 
     def step(self, embedding: GraphEmbedding, progress: float, optimizer: torch.optim.Optimizer | None = None) -> int:
-        """Drop what is due when a share ``progress`` of the run is over; return how many edges went."""
-        if self._n_start is None:
-            self.check(embedding)
+        """Drop what is due when a share ``progress`` of the run is over; return how many edges went.
+
+        A run begins where ``progress`` is no more than ``start``, so a budget can be used again.
+        """
+        if self._n_start is None or progress <= self.start:
+            if self._n_start != embedding.n_edges:
+                self.check(embedding)
             self._n_start = embedding.n_edges
         final = self.n_edges(embedding.n_items, embedding.n_vertices)
         if progress < self.start or embedding.n_edges <= final:
@@ -187,10 +199,13 @@ class Budget:
 def drop_edges(embedding: GraphEmbedding, n_dropped: int, optimizer: torch.optim.Optimizer | None = None) -> int:
     """Drop up to this many of the least important edges without disconnecting items; return how many went.
 
-    Edges rank by the embedding's importance, by their probability where it keeps none.
+    Edges rank by the embedding's importance, by their probability where it keeps none or there was none to see yet.
     """
     importance = embedding.importance
-    rank = embedding.theta_b.detach().double().numpy() if importance is None else importance.values
+    if importance is None or importance.is_empty:
+        rank = embedding.theta_b.detach().double().numpy()
+    else:
+        rank = importance.values
     spare = np.flatnonzero(~spanning_edges(embedding, rank))
     # Ties (unused edges all have importance 0) go by weight: the longest are the least likely to be needed again.
     order = np.lexsort((-embedding.weight.detach().numpy()[spare], rank[spare]))
@@ -226,3 +241,12 @@ def carry_over(optimizer: torch.optim.Optimizer, parameters: list[torch.nn.Param
         for key, value in state.items():
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[key] = value[index]
+
+
+def drop_stale(optimizer: torch.optim.Optimizer, parameters: list[torch.nn.Parameter]) -> None:
+    """Forget the optimiser's state for those of the parameters that were thinned without it."""
+    for parameter in parameters:
+        state = optimizer.state.get(parameter, {})
+        shapes = {value.shape for value in state.values() if isinstance(value, torch.Tensor) and value.dim() > 0}
+        if shapes - {parameter.shape}:
+            del optimizer.state[parameter]
