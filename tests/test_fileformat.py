@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pickle
+import socket
 import stat
 import struct
 import subprocess
@@ -475,6 +476,46 @@ def test_what_is_no_file(tmp_path: Path, graph: Graph) -> None:
     with pytest.raises(ValueError, match=r"path .* is a pipe or a device; save to a file"):
         graph.save(pipe)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """At once: a pipe that nobody writes to would be waited for."""
+    pipe, link, socket_path = tmp_path / "pipe", tmp_path / "link", tmp_path / "socket"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(socket_path))
+        for path in (pipe, link, socket_path, Path(os.devnull)):
+            with pytest.raises(FileFormatError, match=f"'{path}' cannot be read .* pipe or a device"):
+                fileformat.open_regular(path)
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        fileformat.open_regular(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        fileformat.open_regular(tmp_path / "nowhere")
+    (tmp_path / "file").write_bytes(b"some bytes")
+    (tmp_path / "other").symlink_to("file")
+    for name in ("file", "other"):
+        with fileformat.open_regular(tmp_path / name) as file:
+            assert file.read() == b"some bytes"
+
+
+def test_a_graph_and_its_description_are_of_one_file(path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph.save(path, {"which": "old"})
+    size = path.stat().st_size
+    Graph.from_edges([0], [1], [1]).save(path.with_name("new"), {"which": "new"})
+    read_description = fileformat.read_description
+
+    def replace(reader: fileformat.Reader) -> Any:
+        description = read_description(reader)
+        if path.with_name("new").exists():
+            os.replace(path.with_name("new"), path)
+        return description
+
+    monkeypatch.setattr(fileformat, "read_description", replace)
+    loaded, description = Graph.load_described(path)
+    assert loaded == graph
+    assert description == (1, size, 5, 4, 5, {"which": "old"}, 32)
+    assert fileformat.describe(path).metadata == {"which": "new"}
 
 
 def test_the_error_travels_between_processes() -> None:

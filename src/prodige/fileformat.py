@@ -296,16 +296,55 @@ def refusal(name: str, problem: str, remedy: str) -> FileFormatError:
     return FileFormatError(f"{name!r} cannot be read as a .prodige file: {problem}; {remedy}")
 
 
+def open_regular(path: StrPath) -> BufferedReader:
+    """Open a file for reading; refuse pipes, devices and sockets at once, also those that nobody writes to.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Raises
+    ------
+    FileFormatError
+        If there is something else than a file or a directory.
+    OSError
+        If there is nothing, or a directory, or it may not be read.
+
+    Examples
+    --------
+    >>> import os
+    >>> from prodige import fileformat
+    >>> try:
+    ...     fileformat.open_regular(os.devnull)
+    ... except fileformat.FileFormatError as error:
+    ...     print(str(error).partition(": ")[2])
+    it is a pipe or a device; copy its contents to a file first
+    """
+    name = as_text(path)
+    # A pipe without a writer, opened in the usual way, would wait for one; and systems that lack this flag lack pipes.
+    at_once = getattr(os, "O_NONBLOCK", 0)
+    try:
+        file = open(name, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a device that is not there
+            raise not_regular(name) from None
+        raise
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise not_regular(name)
+    return file
+
+
+def not_regular(name: str) -> FileFormatError:
+    """Return the error that says why something other than a file is not read."""
+    return refusal(name, "it is a pipe or a device", "copy its contents to a file first")
+
+
 @contextmanager
 def opened(path: StrPath) -> Iterator[Reader]:
     """Open a file for reading, refusing what is clearly something else."""
-    name = as_text(path)
-    mode = os.stat(name).st_mode  # before it is opened: to open a pipe is to wait for its writer
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if not stat.S_ISREG(mode):
-        raise refusal(name, "it is a pipe or a device", "copy its contents to a file first")
-    with open(name, "rb") as file:
+    with open_regular(path) as file:
+        name = as_text(path)
         if not file.peek(len(MAGIC)).startswith(MAGIC):
             raise refusal(name, "it does not start like one", "check that this is the right file")
         yield Reader(file, name, os.fstat(file.fileno()).st_size)

@@ -312,8 +312,35 @@ class Graph:
         ...     Graph.load(f"{directory}/three.prodige").distance(0, 2)
         3.0
         """
+        return cls.load_described(path)[0]
+
+    @classmethod
+    def load_described(cls, path: fileformat.StrPath) -> tuple[Graph, fileformat.Description]:
+        """Read a graph together with what its file says of itself: they belong together, whoever replaces the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        graph : Graph
+            As :meth:`load` returns it.
+        description : prodige.fileformat.Description
+            As :func:`prodige.fileformat.describe` returns it: the metadata among it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from prodige import Graph
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     Graph.from_edges([0], [1], [2.0]).save(f"{directory}/pair.prodige", metadata={"made by": "Ada"})
+        ...     graph, description = Graph.load_described(f"{directory}/pair.prodige")
+        >>> graph.distance(0, 1), description.metadata
+        (2.0, {'made by': 'Ada'})
+        """
         description, i, j, weight = fileformat.read(path)
-        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items)
+        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items), description
 
     def to_html(
         self,

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prodige import Graph
+from prodige import Graph, fileformat
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
 
@@ -80,6 +80,23 @@ def test_info_of_a_graph_without_edges(tmp_path: Path) -> None:
     figures = answer("info", str(tmp_path / "one"))
     assert figures["connected"] is True
     assert figures["degree"] == {"min": 0, "mean": 0, "max": 0}
+
+
+def test_info_is_of_one_file(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if another takes its place meanwhile, here as soon as its header has been read."""
+    before = answer("info", file)
+    Graph.from_edges([0], [1], [1]).save(f"{file} new", {"made by": "Bob"})
+    read_description = fileformat.read_description
+
+    def replace(reader: fileformat.Reader) -> Any:
+        description = read_description(reader)
+        if os.path.exists(f"{file} new"):
+            os.replace(f"{file} new", file)
+        return description
+
+    monkeypatch.setattr(fileformat, "read_description", replace)
+    assert answer("info", file) == before
+    assert answer("info", file)["metadata"] == {"made by": "Bob"}
 
 
 def test_metadata_does_not_command_the_terminal(tmp_path: Path) -> None:

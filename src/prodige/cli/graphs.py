@@ -32,10 +32,9 @@ def register(app: typer.Typer) -> None:
 @clean_errors()
 def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
     """Show what a graph consists of and how much room it takes."""
-    from prodige import Graph, fileformat
+    from prodige import Graph
 
-    description = fileformat.describe(file)
-    graph = Graph.load(file)
+    graph, description = Graph.load_described(file)
     degrees = graph.degrees()
     figures: dict[str, Any] = {
         "file": str(file),
