@@ -67,6 +67,7 @@ EXACT, PACKED = 1, 2  # versions: the first keeps every bit of a weight
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
 START = struct.Struct("<8sII")  # magic, version, length of the header
 COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
+START_OF_MODEL = 40  # bytes: the head of an entry of a zip archive, and its name
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 MAX_HEADER = 2**24  # bytes, room for the labels of some 100,000 items; parsed JSON takes up to thirty times as much
@@ -337,7 +338,12 @@ def open_regular(path: StrPath) -> BufferedReader:
 
 def not_regular(name: str) -> FileFormatError:
     """Return the error that says why something other than a file is not read."""
-    return refusal(name, "it is a pipe or a device", "copy its contents to a file first")
+    return FileFormatError(f"{name!r} cannot be read: it is a pipe or a device; copy its contents to a file first")
+
+
+def is_text_model(beginning: bytes) -> bool:
+    """Whether a file that begins so is one of :mod:`prodige.modelfile`: an archive whose first entry describes it."""
+    return beginning.startswith(b"PK\x03\x04") and beginning[30:START_OF_MODEL] == b"model.json"
 
 
 @contextmanager
@@ -345,7 +351,11 @@ def opened(path: StrPath) -> Iterator[Reader]:
     """Open a file for reading, refusing what is clearly something else."""
     with open_regular(path) as file:
         name = as_text(path)
-        if not file.peek(len(MAGIC)).startswith(MAGIC):
+        beginning = file.peek(START_OF_MODEL)
+        if is_text_model(beginning):
+            remedy = "open it with 'prodige classify' or GraphTextClassifier.load"
+            raise refusal(name, "it is a model of texts, not a graph", remedy)
+        if not beginning.startswith(MAGIC):
             raise refusal(name, "it does not start like one", "check that this is the right file")
         yield Reader(file, name, os.fstat(file.fileno()).st_size)
 

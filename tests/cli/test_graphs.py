@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from prodige import Graph, fileformat
+from prodige import Graph, fileformat, modelfile
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
 
@@ -176,6 +177,19 @@ def test_bad_files(file: str, tmp_path: Path, command: tuple[str, ...], options:
     assert "checksum does not match" in complaint(file)
     Path(file).write_bytes(b"")
     assert complaint(file).startswith(f"Error: '{file}' cannot be read")
+
+
+@pytest.mark.parametrize("command", [("info",), ("distance", "0", "1"), ("neighbors", "0"), ("view",)])
+def test_files_of_other_kinds(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "reviews.prodige"
+    modelfile.write(path, modelfile.pack({"model": "GraphTextClassifier"}, {}))
+    said = failure(1, command[0], str(path), *command[1:])
+    assert "it is a model of texts, not a graph; open it with 'prodige classify' or GraphTextClassifier.load" in said
+    np.savez(path.with_suffix(""), np.arange(3))
+    said = failure(1, command[0], f"{tmp_path}/reviews.npz", *command[1:])
+    assert "it does not start like one" in said
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is a pipe or a device" in failure(1, command[0], f"{tmp_path}/pipe", *command[1:])
 
 
 def test_a_message_is_one_line(tmp_path: Path) -> None:
