@@ -565,12 +565,35 @@ def test_metadata_at_the_limits(path: Path, graph: Graph) -> None:
 
 
 def test_vertices_without_edges_have_a_limit(path: Path) -> None:
-    most = Graph.from_edges([0], [1], [1.0], n_vertices=2**26 + 2, n_items=2)
+    most = Graph.from_edges([0], [1], [1.0], n_vertices=2**22 + 2, n_items=2)
     most.save(path)
     assert Graph.load(path) == most
-    too_many = Graph.from_edges([0], [1], [1.0], n_vertices=2**26 + 3, n_items=2)
-    with pytest.raises(ValueError, match=r"graph has 67108867 vertices and 1 edges: .* leave out vertices"):
+    # Made in a way that checks nothing, as parts of the library do that know what they have.
+    too_many = Graph._make(most.edges, 2**22 + 3, 2)
+    with pytest.raises(ValueError, match=r"cannot be saved: 4194307 vertices for 1 edges would take 0\.2 GB; .* leave"):
         too_many.save(path)
+    header, body = parts()
+    for n_vertices, estimate in ((2**26, "3.4 GB"), (2**31 - 2, "107.4 GB")):
+        message = refused(path, assemble(header | {"n_vertices": n_vertices}, body), "header claims what no graph has")
+        assert f"{n_vertices} vertices for 3 edges would take {estimate}" in message
+
+
+def test_a_small_file_takes_little_memory(path: Path) -> None:
+    """The most that 400 bytes can ask for, in a process that has 1 GB of memory more than it needs to start."""
+    Graph.from_edges([0], [1], [1.0], n_vertices=2**22 + 2).save(path)
+    assert path.stat().st_size < 400
+    program = """
+        import resource, sys
+        from prodige import Graph
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + 2**30
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        graph = Graph.load(sys.argv[1])
+        print(graph.distance(0, 1), graph.kneighbors([0], k=1), graph.is_connected)
+    """
+    arguments = [sys.executable, "-c", textwrap.dedent(program), str(path)]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    assert (result.returncode, result.stdout[:4]) == (0, "1.0 "), result.stderr
 
 
 # -- saving is all or nothing ----------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ with ``bits``, ``least`` and ``greatest`` in the table of sections, in the place
 The header has exactly these keys: ``n_vertices``, ``n_items``, ``n_edges`` (E), ``sections`` and ``metadata``. The
 sections are listed in the order of the file, each with ``name``, ``dtype``, ``offset`` (from the end of the header)
 and ``length`` in bytes; they leave no gap, do not overlap and end at the checksum. ``metadata`` is an object of the
-writer's own. Edges are unique and ordered by ``i``, then ``j``, so equal graphs with equal metadata make equal files.
+writer's own. There are at most 2**22 vertices more than two for each edge, as they take no room in a file but some in
+memory. Edges are unique and ordered by ``i``, then ``j``, so equal graphs with equal metadata make equal files.
 
 Every version keeps the first 12 bytes, so that a reader can say what it is looking at. The checksum finds accidents;
 it is no signature, and all that is read is checked as if it came from an attacker.
@@ -57,7 +58,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige._validation import MAX_EDGES, MAX_INT32
+from prodige._validation import MAX_EDGES, MAX_INT32, find_isolated
 from prodige.packing import Packing
 
 if TYPE_CHECKING:
@@ -72,9 +73,6 @@ DIGEST_BYTES = hashlib.sha256().digest_size
 
 MAX_HEADER = 2**24  # bytes, room for the labels of some 100,000 items; parsed JSON takes up to thirty times as much
 MAX_NESTING = 64  # levels; far from where the JSON parser gives up, which depends on its caller's stack
-# Vertices without edges take no room in a file but 12 bytes and more in memory: without a bound, a file of 300 bytes
-# could ask for 24 GB.
-MAX_ISOLATED = 2**26
 
 DAMAGED = "the file is damaged or was not written by prodige: restore a copy, or save the graph again"
 
@@ -144,11 +142,8 @@ def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None
     array([2.5], dtype=float32)
     """
     name = as_text(path)
-    if too_many_vertices(graph.n_vertices, graph.n_edges):
-        raise ValueError(
-            f"graph has {graph.n_vertices} vertices and {graph.n_edges} edges: a file holds at most {MAX_ISOLATED} "
-            "vertices more than two per edge; leave out vertices without edges"
-        )
+    if problem := find_isolated(graph.n_vertices, graph.n_edges):
+        raise ValueError(f"graph cannot be saved: {problem}; leave out vertices without edges")
     packing = None if bits is None else Packing.of(graph.edges, graph.n_vertices, bits)
     header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, check_metadata(metadata), packing)
     start = START.pack(MAGIC, EXACT if packing is None else PACKED, len(header))
@@ -440,8 +435,8 @@ def decode_header(text: bytes, version: int) -> tuple[tuple[int, int, int], dict
     n_vertices = count(header, "n_vertices", 1, MAX_INT32 - 1)
     n_items = count(header, "n_items", 1, n_vertices)
     n_edges = count(header, "n_edges", 0, MAX_EDGES)
-    if too_many_vertices(n_vertices, n_edges):
-        raise HeaderError(f"claims {n_vertices} vertices for {n_edges} edges")
+    if problem := find_isolated(n_vertices, n_edges):
+        raise HeaderError(f"claims what no graph has: {problem}")
     packing, names = None, "i, j and weight"
     if version == PACKED:
         names = "degree, j and weight"
@@ -498,11 +493,6 @@ def count(header: dict[str, Any], key: str, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:  # True is an int, too
         raise HeaderError(f"has {key} = {shortened(value)}, which is not a whole number from {least} to {most}")
     return value
-
-
-def too_many_vertices(n_vertices: int, n_edges: int) -> bool:
-    """Whether so many vertices must be without edges that a file does not hold the graph."""
-    return n_vertices > 2 * n_edges + MAX_ISOLATED
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
