@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import pickle
+import signal
 import socket
 import stat
 import struct
@@ -15,6 +17,7 @@ import sys
 import textwrap
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -747,3 +750,106 @@ def test_a_link_stays_a_link(tmp_path: Path, graph: Graph) -> None:
         assert link.is_symlink()
         assert os.listdir(tmp_path / "data") == ["real.prodige"]
         assert Graph.load(link) == Graph.load(tmp_path / "data" / "real.prodige") == graph
+
+
+# -- what killed processes leave -------------------------------------------------------------------------------------
+
+# Writes half a file, says so, and goes on when it is told to.
+SAVING = """
+    import sys
+    from prodige.fileformat import replacing
+    with replacing(sys.argv[1]) as file:
+        file.write(b"half")
+        file.flush()
+        print("writing", flush=True)
+        sys.stdin.readline()
+        file.write(b" and half")
+"""
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that is in the middle of writing a file."""
+    program = [sys.executable, "-c", textwrap.dedent(SAVING), str(path)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        yield process
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_next_save_removes_what_a_killed_one_left(path: Path, graph: Graph, number: signal.Signals) -> None:
+    with saving(path) as first, saving(path) as second:
+        for process in (first, second):
+            process.send_signal(number)
+            assert process.wait(60) == -number
+    assert len(os.listdir(path.parent)) == 2  # which are two drafts
+    graph.save(path.with_name("another"))  # leaves alone what is not its own
+    assert len(os.listdir(path.parent)) == 3
+    graph.save(path)
+    assert sorted(os.listdir(path.parent)) == ["another", path.name]
+    assert Graph.load(path) == graph
+
+
+def test_a_failed_save_removes_what_a_killed_one_left(path: Path) -> None:
+    with saving(path) as process:
+        process.kill()
+    with pytest.raises(RuntimeError), fileformat.replacing(str(path)):
+        raise RuntimeError
+    assert os.listdir(path.parent) == []
+
+
+def test_saves_at_the_same_time_leave_each_other_alone(path: Path, graph: Graph) -> None:
+    with saving(path) as first, saving(path) as second:
+        graph.save(path)
+        assert Graph.load(path) == graph
+        assert len(os.listdir(path.parent)) == 3
+        for process in (second, first):
+            assert process.communicate("go on\n", timeout=60) == ("", None)
+            assert process.returncode == 0
+            assert path.read_bytes() == b"half and half"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_many_threads_save_to_one_place(path: Path) -> None:
+    graphs = [Graph.from_edges([0], [1], [weight]) for weight in range(8)]
+
+    def save_often(graph: Graph) -> None:
+        for _ in range(25):
+            graph.save(path)
+            assert Graph.load(path) in graphs
+
+    with ThreadPoolExecutor(len(graphs)) as pool:
+        list(pool.map(save_often, graphs))
+    assert os.listdir(path.parent) == [path.name]
+    assert Graph.load(path) in graphs
+
+
+def test_a_draft_that_is_swept_before_it_is_locked_is_made_again(
+    path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, swept = fcntl.flock, []
+
+    def late(descriptor: int, how: int) -> None:
+        if not swept:  # somebody else was faster
+            swept.extend(os.listdir(path.parent))
+            fileformat.sweep(str(path.parent), ".prodige-")
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    graph.save(path)
+    assert len(swept) == 1
+    assert os.listdir(path.parent) == [path.name]
+    assert Graph.load(path) == graph
+
+
+def test_files_are_saved_where_there_are_no_locks(path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with saving(path) as process:
+        process.kill()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    graph.save(path)
+    assert Graph.load(path) == graph
+    assert len(os.listdir(path.parent)) == 2  # nobody knows whether the other one is in use

@@ -44,6 +44,7 @@ it is no signature, and all that is read is checked as if it came from an attack
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -528,25 +529,77 @@ def shortened(value: Any) -> str:
 
 @contextmanager
 def replacing(name: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``name`` when the block ends well, and leaves no trace when it does not."""
+    """Open a file that takes the place of ``name`` when the block ends well, and leaves no trace when it does not.
+
+    A process that is killed leaves a trace; the next one that writes to the same place removes it.
+    """
     target = os.path.realpath(name)  # a link stays a link, as with open()
     mode = mode_of_existing(name, target)
-    temporary = os.path.join(os.path.dirname(target), f".prodige-{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            if mode is not None:
-                os.chmod(temporary, mode)  # while it is empty: what is private stays so
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:  # an interrupt leaves nothing behind either
-        with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, os.strerror(error.errno), name) from None  # the name the caller knows
-        raise
+        with draft(target) as temporary:
+            with open(temporary, "wb") as file:
+                if mode is not None:
+                    os.chmod(temporary, mode)  # while it is empty: what is private stays so
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), name) from None  # the name the caller knows
     flush_directory(os.path.dirname(target))
+
+
+@contextmanager
+def draft(target: str) -> Iterator[str]:
+    """Make an empty file beside another for as long as the block lasts, and remove what others have left behind.
+
+    It is locked meanwhile. A lock ends with its process, however that ends: a draft without one belongs to nobody.
+    """
+    directory, base = os.path.split(target)
+    prefix = (
+        f".prodige-{hashlib.sha256(os.fsencode(base)).hexdigest()[:16]}-"  # the name itself may be as long as can be
+    )
+    path, descriptor = new_draft(directory, prefix)
+    try:
+        sweep(directory, prefix)
+        yield path
+    finally:  # an interrupt leaves nothing behind either
+        with suppress(OSError):
+            os.unlink(path)
+        os.close(descriptor)
+
+
+def new_draft(directory: str, prefix: str) -> tuple[str, int]:
+    """Make and lock an empty file; return its path and the descriptor that holds the lock."""
+    while True:
+        path = os.path.join(directory, f"{prefix}{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        with suppress(OSError):  # where files cannot be locked nothing is swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)  # another process swept it before it was locked
+
+
+def sweep(directory: str, prefix: str) -> None:
+    """Remove drafts that nobody holds a lock on."""
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                remove_unlocked(os.path.join(directory, name))
+
+
+def remove_unlocked(path: str) -> None:
+    """Remove a file unless somebody holds a lock on it, or it may not be."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
 
 
 def mode_of_existing(name: str, target: str) -> int | None:
