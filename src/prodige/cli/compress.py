@@ -14,7 +14,7 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 N_NEIGHBORS = 10
 
 
-class Method(str, Enum):
+class Method(StrEnum):
     """Ways to fit, as in :class:`prodige.DistanceCompressor`."""
 
     budget = "budget"

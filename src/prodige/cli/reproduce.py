@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from prodige.datasets import Dataset, Interactions
 
 
-class Start(str, Enum):
+class Start(StrEnum):
     """Where the weights of the sanity check start."""
 
     distances = "distances"
     equal = "equal"
 
 
-class Name(str, Enum):
+class Name(StrEnum):
     """The data sets of the compression table."""
 
     mnist10k = "mnist10k"
@@ -35,14 +35,14 @@ class Name(str, Enum):
     celeba10k = "celeba10k"
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """Files that figures are saved as."""
 
     png = "png"
     svg = "svg"
 
 
-class Budget(str, Enum):
+class Budget(StrEnum):
     """The sizes of both tables, in numbers per item."""
 
     four = "4"
