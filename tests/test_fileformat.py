@@ -239,6 +239,45 @@ def test_every_truncation_and_anything_added_is_refused(path: Path, graph: Graph
     )
 
 
+# Numbers that a header may claim, and what is no number at all.
+CLAIMS = [-1, 0, 1, 2, 3, 8, 2**22, 2**26, 2**31 - 2, 2**31, HUGE, 1.5, 1e308, True, None, "3", [], {}]
+
+
+def damaged(data: st.DataObject, contents: bytes) -> bytes:
+    """Return a file with a part of it changed; one of its header, or any bytes of it."""
+    length = struct.unpack_from("<I", contents, 12)[0]
+    if data.draw(st.booleans()):
+        header = json.loads(contents[16 : 16 + length])
+        place = data.draw(st.sampled_from([header, *header["sections"]]))
+        place[data.draw(st.sampled_from(sorted(place)))] = data.draw(st.sampled_from(CLAIMS))
+        text = json.dumps(header).encode()
+        return contents[:12] + struct.pack("<I", len(text)) + text + contents[16 + length :]
+    begin = data.draw(st.integers(0, len(contents)))
+    end = data.draw(st.integers(begin, min(begin + 8, len(contents))))
+    return contents[:begin] + data.draw(st.binary(max_size=12)) + contents[end:]
+
+
+@settings(max_examples=300, deadline=None)
+@given(edges=graphs(max_items=8), bits=st.none() | st.integers(1, 16), data=st.data())
+def test_damage_is_refused_or_harmless(directory: Path, edges: Edges, bits: int | None, data: st.DataObject) -> None:
+    """Also where the checksum was made anew: what is read then is a graph like any other."""
+    path = directory / "damaged.prodige"
+    Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items).save(path, bits=bits)
+    sound = path.read_bytes()
+    contents = damaged(data, sound)
+    if contents != sound:
+        assert is_refused(path, contents)
+    contents = contents[:-32] + hashlib.sha256(contents[:-32]).digest()
+    path.write_bytes(contents)
+    try:
+        graph = Graph.load(path)
+    except FileFormatError:
+        return
+    assert graph == Graph.from_edges(*graph.edges, graph.n_vertices, graph.n_items)
+    assert graph.degrees().sum() == 2 * graph.n_edges
+    assert fileformat.describe(path)[2:5] == (graph.n_vertices, graph.n_items, graph.n_edges)
+
+
 @given(data=st.binary(max_size=200))
 def test_noise_is_refused(directory: Path, data: bytes) -> None:
     refused(directory / "noise", data)

@@ -235,7 +235,7 @@ def test_hubs(data: str) -> None:
 
 def test_time_limit(data: str) -> None:
     figures = answer(data, "--max-time", "1.5")
-    assert 1.5 <= figures["seconds"] < 15
+    assert 1.5 <= figures["seconds"] < 60  # without the limit 24 steps, which take a tenth of a second
     assert fileformat.describe("x.prodige").metadata["max_time"] == 1.5
 
 
