@@ -240,7 +240,7 @@ def test_every_truncation_and_anything_added_is_refused(path: Path, graph: Graph
 
 
 # Numbers that a header may claim, and what is no number at all.
-CLAIMS = [-1, 0, 1, 2, 3, 8, 2**22, 2**26, 2**31 - 2, 2**31, HUGE, 1.5, 1e308, True, None, "3", [], {}]
+CLAIMS: list[Any] = [-1, 0, 1, 2, 3, 8, 2**22, 2**26, 2**31 - 2, 2**31, HUGE, 1.5, 1e308, True, None, "3", [], {}]
 
 
 def damaged(data: st.DataObject, contents: bytes) -> bytes:

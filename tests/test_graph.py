@@ -252,8 +252,9 @@ def test_bad_edges(arguments: tuple[Any, ...], error: type[Exception], message: 
     ],
 )
 def test_too_many_vertices_without_edges(edges: Any, n_vertices: int | None, problem: str) -> None:
+    i, j, weight = edges
     with pytest.raises(ValueError, match=re.escape(problem) + ".* leave out vertices without edges"):
-        Graph.from_edges(*edges, n_vertices)
+        Graph.from_edges(i, j, weight, n_vertices)
 
 
 def test_too_many_edges() -> None:
