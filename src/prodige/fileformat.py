@@ -69,7 +69,8 @@ EXACT, PACKED = 1, 2  # versions: the first keeps every bit of a weight
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
 START = struct.Struct("<8sII")  # magic, version, length of the header
 COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
-START_OF_MODEL = 40  # bytes: the head of an entry of a zip archive, and its name
+MODEL_MAGIC = b"\x89PRODIGM"
+START_OF_MODEL = 40  # bytes: the first models were zip archives, which begin with the head of an entry and its name
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 MAX_HEADER = 2**24  # bytes, room for the labels of some 100,000 items; parsed JSON takes up to thirty times as much
@@ -338,8 +339,9 @@ def not_regular(name: str) -> FileFormatError:
 
 
 def is_text_model(beginning: bytes) -> bool:
-    """Whether a file that begins so is one of :mod:`prodige.modelfile`: an archive whose first entry describes it."""
-    return beginning.startswith(b"PK\x03\x04") and beginning[30:START_OF_MODEL] == b"model.json"
+    """Whether a file that begins so is one of :mod:`prodige.modelfile`, of its first version or a later one."""
+    is_archive = beginning.startswith(b"PK\x03\x04") and beginning[30:START_OF_MODEL] == b"model.json"
+    return is_archive or beginning.startswith(MODEL_MAGIC)
 
 
 @contextmanager

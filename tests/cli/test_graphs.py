@@ -182,9 +182,10 @@ def test_bad_files(file: str, tmp_path: Path, command: tuple[str, ...], options:
 @pytest.mark.parametrize("command", [("info",), ("distance", "0", "1"), ("neighbors", "0"), ("view",)])
 def test_files_of_other_kinds(tmp_path: Path, command: tuple[str, ...]) -> None:
     path = tmp_path / "reviews.prodige"
-    modelfile.write(path, modelfile.pack({"model": "GraphTextClassifier"}, {}))
-    said = failure(1, command[0], str(path), *command[1:])
-    assert "it is a model of texts, not a graph; open it with 'prodige classify' or GraphTextClassifier.load" in said
+    for contents in (modelfile.pack({"model": "GraphTextClassifier"}, {}), b"\x89PRODIGM" + bytes(50)):
+        path.write_bytes(contents)
+        said = failure(1, command[0], str(path), *command[1:])
+        assert "a model of texts, not a graph; open it with 'prodige classify' or GraphTextClassifier.load" in said
     np.savez(path.with_suffix(""), np.arange(3))
     said = failure(1, command[0], f"{tmp_path}/reviews.npz", *command[1:])
     assert "it does not start like one" in said
