@@ -529,9 +529,9 @@ def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.Monke
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(socket_path))
         for path in (pipe, link, socket_path, Path(os.devnull)):
-            with pytest.raises(FileFormatError, match=f"'{path}' cannot be read: it is a pipe or a device"):
+            with pytest.raises(FileFormatError, match=f"'{path}' cannot be read as a file: it is a pipe or a device"):
                 fileformat.open_regular(path)
-    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+    with pytest.raises(FileFormatError, match="cannot be read as a file: it is a directory; give the name of a file"):
         fileformat.open_regular(tmp_path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         fileformat.open_regular(tmp_path / "nowhere")

@@ -295,7 +295,7 @@ def refusal(name: str, problem: str, remedy: str) -> FileFormatError:
 
 
 def open_regular(path: StrPath) -> BufferedReader:
-    """Open a file for reading; refuse pipes, devices and sockets at once, also those that nobody writes to.
+    """Open a file for reading; what is no file is refused at once, also a pipe that nobody writes to.
 
     Parameters
     ----------
@@ -304,9 +304,7 @@ def open_regular(path: StrPath) -> BufferedReader:
     Raises
     ------
     FileFormatError
-        If there is something else than a file or a directory.
-    OSError
-        If there is nothing, or a directory, or it may not be read.
+        If it is a directory, a pipe or a device.
 
     Examples
     --------
@@ -316,26 +314,22 @@ def open_regular(path: StrPath) -> BufferedReader:
     ...     fileformat.open_regular(os.devnull)
     ... except fileformat.FileFormatError as error:
     ...     print(str(error).partition(": ")[2])
-    it is a pipe or a device; copy its contents to a file first
+    it is a pipe or a device; give the name of a file
     """
     name = as_text(path)
-    # A pipe without a writer, opened in the usual way, would wait for one; and systems that lack this flag lack pipes.
-    at_once = getattr(os, "O_NONBLOCK", 0)
+    at_once = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer, opened in the usual way, would wait for one
+    kind = "a pipe or a device"
     try:
         file = open(name, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # a socket, or a device that is not there
-            raise not_regular(name) from None
-        raise
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
         file.close()
-        raise not_regular(name)
-    return file
-
-
-def not_regular(name: str) -> FileFormatError:
-    """Return the error that says why something other than a file is not read."""
-    return FileFormatError(f"{name!r} cannot be read: it is a pipe or a device; copy its contents to a file first")
+    except IsADirectoryError:
+        kind = "a directory"
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # that of a socket, or of a device that is not there
+            raise
+    raise FileFormatError(f"{name!r} cannot be read as a file: it is {kind}; give the name of a file")
 
 
 def is_text_model(beginning: bytes) -> bool:
@@ -347,8 +341,10 @@ def is_text_model(beginning: bytes) -> bool:
 @contextmanager
 def opened(path: StrPath) -> Iterator[Reader]:
     """Open a file for reading, refusing what is clearly something else."""
-    with open_regular(path) as file:
-        name = as_text(path)
+    name = as_text(path)
+    if os.path.isdir(name):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    with open_regular(name) as file:
         beginning = file.peek(START_OF_MODEL)
         if is_text_model(beginning):
             remedy = "open it with 'prodige classify' or GraphTextClassifier.load"
