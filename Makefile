@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test repeat browser lint docs gallery core-test sanitize asan tsan bench clean
+.PHONY: demo test test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
@@ -19,6 +19,15 @@ repeat: $(VENV)/installed
 	OMP_NUM_THREADS=1 PRODIGE_CPU_CAPABILITY=default $(BIN)/python -m pytest --numprocesses auto -m repeatable
 	$(BIN)/python tools/digests.py > build/digests
 	PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py | diff build/digests -
+
+# The lowest versions of everything that pyproject.toml allows, of Python as well. Older torch brings gigabytes with it.
+MINIMUM_PYTHON ?= python3.11
+MINIMUM = build/minimum
+test-minimum:
+	test -x $(MINIMUM)/bin/python || $(MINIMUM_PYTHON) -m venv $(MINIMUM)
+	$(MINIMUM)/bin/python tools/floors.py > $(MINIMUM)/constraints.txt
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(MINIMUM)/constraints.txt --editable '.[test]'
+	OMP_NUM_THREADS=1 $(MINIMUM)/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not browser'
 
 browser:
 	@tools/browser.sh

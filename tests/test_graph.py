@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -239,6 +240,21 @@ NAN = float("nan")
 def test_bad_edges(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Graph.from_edges(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("edges", "n_vertices", "problem"),
+    [
+        (([0], [1], [1]), 2**31 - 2, "2147483646 vertices for 1 edges would take 107.4 GB"),
+        (([0], [2**31 - 2], [1]), None, "2147483647 vertices for 1 edges would take 107.4 GB"),
+        (([0, 1], [1, 0], [1, 2]), 2**22 + 3, "4194307 vertices for 1 edges would take 0.2 GB"),
+        (([], [], []), 2**22 + 1, "4194305 vertices for 0 edges would take 0.2 GB"),
+    ],
+)
+def test_too_many_vertices_without_edges(edges: Any, n_vertices: int | None, problem: str) -> None:
+    i, j, weight = edges
+    with pytest.raises(ValueError, match=re.escape(problem) + ".* leave out vertices without edges"):
+        Graph.from_edges(i, j, weight, n_vertices)
 
 
 def test_too_many_edges() -> None:

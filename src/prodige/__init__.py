@@ -1,12 +1,9 @@
 """Data as learned weighted graphs: the distance between two items is the length of their shortest path.
 
-The names that need torch are imported when they are first used.
+Names are imported when they are first used: a command that is interrupted while it starts has not come far.
 """
 
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
-
-from prodige.graph import Graph
 
 if TYPE_CHECKING:
     from prodige.anchors import AnchorEmbedding
@@ -14,9 +11,11 @@ if TYPE_CHECKING:
     from prodige.compression import DistanceCompressor
     from prodige.distances import Sample
     from prodige.embedding import GraphEmbedding
+    from prodige.graph import Graph
     from prodige.recommendation import GraphRecommender
 
-__version__ = _version("prodige")
+    __version__: str
+
 __all__ = [
     "AnchorEmbedding",
     "DistanceCompressor",
@@ -31,6 +30,7 @@ __all__ = [
 _LAZY = {
     "AnchorEmbedding": "prodige.anchors",
     "DistanceCompressor": "prodige.compression",
+    "Graph": "prodige.graph",
     "GraphEmbedding": "prodige.embedding",
     "GraphRecommender": "prodige.recommendation",
     "GraphTextClassifier": "prodige.classification",
@@ -39,6 +39,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("prodige")
     if name not in _LAZY:
         raise AttributeError(f"module 'prodige' has no attribute {name!r}")
     from importlib import import_module

@@ -1,10 +1,9 @@
 """Types of the native core. The classes ending in 32 and 64 differ in their floating-point type only."""
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 _Int32 = NDArray[np.int32]
 _Int64 = NDArray[np.int64]

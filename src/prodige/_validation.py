@@ -12,6 +12,29 @@ from numpy.typing import ArrayLike, NDArray
 MAX_INT32 = 2**31 - 1
 MAX_EDGES = MAX_INT32 // 2  # an edge is two arcs, and arcs are counted in 32 bits
 
+# Vertices without edges cost nothing to ask for, and memory at the first question: a bound for those of a graph beyond
+# two vertices for each edge. So many take a fifth of a gigabyte.
+MAX_ISOLATED = 2**22
+_VERTEX_BYTES = 50  # of a graph that has been asked, as measured
+
+
+def find_isolated(n_vertices: int, n_edges: int) -> str | None:
+    """Say what so many vertices for so few edges would take, if it is too much.
+
+    Examples
+    --------
+    >>> from prodige._validation import find_isolated
+    >>> find_isolated(1000, 0)
+    >>> find_isolated(2**31 - 2, 1)
+    '2147483646 vertices for 1 edges would take 107.4 GB; at most 4194304 more than two for each edge are possible'
+    """
+    if n_vertices <= 2 * n_edges + MAX_ISOLATED:
+        return None
+    return (
+        f"{n_vertices} vertices for {n_edges} edges would take {n_vertices * _VERTEX_BYTES / 1e9:.1f} GB; "
+        f"at most {MAX_ISOLATED} more than two for each edge are possible"
+    )
+
 
 def check_integer(name: str, value: Any, least: int, most: int) -> int:
     """Return ``value`` as an int between ``least`` and ``most``."""

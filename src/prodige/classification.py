@@ -9,12 +9,11 @@ saved.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from typing_extensions import Self
 
 from prodige import modelfile, textfile
 from prodige._validation import check_integer

@@ -34,7 +34,8 @@ with ``bits``, ``least`` and ``greatest`` in the table of sections, in the place
 The header has exactly these keys: ``n_vertices``, ``n_items``, ``n_edges`` (E), ``sections`` and ``metadata``. The
 sections are listed in the order of the file, each with ``name``, ``dtype``, ``offset`` (from the end of the header)
 and ``length`` in bytes; they leave no gap, do not overlap and end at the checksum. ``metadata`` is an object of the
-writer's own. Edges are unique and ordered by ``i``, then ``j``, so equal graphs with equal metadata make equal files.
+writer's own. There are at most 2**22 vertices more than two for each edge, as they take no room in a file but some in
+memory. Edges are unique and ordered by ``i``, then ``j``, so equal graphs with equal metadata make equal files.
 
 Every version keeps the first 12 bytes, so that a reader can say what it is looking at. The checksum finds accidents;
 it is no signature, and all that is read is checked as if it came from an attacker.
@@ -43,6 +44,7 @@ it is no signature, and all that is read is checked as if it came from an attack
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -57,7 +59,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige._validation import MAX_EDGES, MAX_INT32
+from prodige._validation import MAX_EDGES, MAX_INT32, find_isolated
 from prodige.packing import Packing
 
 if TYPE_CHECKING:
@@ -67,13 +69,12 @@ EXACT, PACKED = 1, 2  # versions: the first keeps every bit of a weight
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
 START = struct.Struct("<8sII")  # magic, version, length of the header
 COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
+MODEL_MAGIC = b"\x89PRODIGM"
+START_OF_MODEL = 40  # bytes: the first models were zip archives, which begin with the head of an entry and its name
 DIGEST_BYTES = hashlib.sha256().digest_size
 
 MAX_HEADER = 2**24  # bytes, room for the labels of some 100,000 items; parsed JSON takes up to thirty times as much
 MAX_NESTING = 64  # levels; far from where the JSON parser gives up, which depends on its caller's stack
-# Vertices without edges take no room in a file but 12 bytes and more in memory: without a bound, a file of 300 bytes
-# could ask for 24 GB.
-MAX_ISOLATED = 2**26
 
 DAMAGED = "the file is damaged or was not written by prodige: restore a copy, or save the graph again"
 
@@ -143,11 +144,8 @@ def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None
     array([2.5], dtype=float32)
     """
     name = as_text(path)
-    if too_many_vertices(graph.n_vertices, graph.n_edges):
-        raise ValueError(
-            f"graph has {graph.n_vertices} vertices and {graph.n_edges} edges: a file holds at most {MAX_ISOLATED} "
-            "vertices more than two per edge; leave out vertices without edges"
-        )
+    if problem := find_isolated(graph.n_vertices, graph.n_edges):
+        raise ValueError(f"graph cannot be saved: {problem}; leave out vertices without edges")
     packing = None if bits is None else Packing.of(graph.edges, graph.n_vertices, bits)
     header = encode_header(graph.n_vertices, graph.n_items, graph.n_edges, check_metadata(metadata), packing)
     start = START.pack(MAGIC, EXACT if packing is None else PACKED, len(header))
@@ -296,17 +294,62 @@ def refusal(name: str, problem: str, remedy: str) -> FileFormatError:
     return FileFormatError(f"{name!r} cannot be read as a .prodige file: {problem}; {remedy}")
 
 
+def open_regular(path: StrPath) -> BufferedReader:
+    """Open a file for reading; what is no file is refused at once, also a pipe that nobody writes to.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Raises
+    ------
+    FileFormatError
+        If it is a directory, a pipe or a device.
+
+    Examples
+    --------
+    >>> import os
+    >>> from prodige import fileformat
+    >>> try:
+    ...     fileformat.open_regular(os.devnull)
+    ... except fileformat.FileFormatError as error:
+    ...     print(str(error).partition(": ")[2])
+    it is a pipe or a device; give the name of a file
+    """
+    name = as_text(path)
+    at_once = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer, opened in the usual way, would wait for one
+    kind = "a pipe or a device"
+    try:
+        file = open(name, "rb", opener=lambda name, flags: os.open(name, flags | at_once))  # noqa: SIM115
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
+    except IsADirectoryError:
+        kind = "a directory"
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # that of a socket, or of a device that is not there
+            raise
+    raise FileFormatError(f"{name!r} cannot be read as a file: it is {kind}; give the name of a file")
+
+
+def is_text_model(beginning: bytes) -> bool:
+    """Whether a file that begins so is one of :mod:`prodige.modelfile`, of its first version or a later one."""
+    is_archive = beginning.startswith(b"PK\x03\x04") and beginning[30:START_OF_MODEL] == b"model.json"
+    return is_archive or beginning.startswith(MODEL_MAGIC)
+
+
 @contextmanager
 def opened(path: StrPath) -> Iterator[Reader]:
     """Open a file for reading, refusing what is clearly something else."""
     name = as_text(path)
-    mode = os.stat(name).st_mode  # before it is opened: to open a pipe is to wait for its writer
-    if stat.S_ISDIR(mode):
+    if os.path.isdir(name):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if not stat.S_ISREG(mode):
-        raise refusal(name, "it is a pipe or a device", "copy its contents to a file first")
-    with open(name, "rb") as file:
-        if not file.peek(len(MAGIC)).startswith(MAGIC):
+    with open_regular(name) as file:
+        beginning = file.peek(START_OF_MODEL)
+        if is_text_model(beginning):
+            remedy = "open it with 'prodige classify' or GraphTextClassifier.load"
+            raise refusal(name, "it is a model of texts, not a graph", remedy)
+        if not beginning.startswith(MAGIC):
             raise refusal(name, "it does not start like one", "check that this is the right file")
         yield Reader(file, name, os.fstat(file.fileno()).st_size)
 
@@ -391,8 +434,8 @@ def decode_header(text: bytes, version: int) -> tuple[tuple[int, int, int], dict
     n_vertices = count(header, "n_vertices", 1, MAX_INT32 - 1)
     n_items = count(header, "n_items", 1, n_vertices)
     n_edges = count(header, "n_edges", 0, MAX_EDGES)
-    if too_many_vertices(n_vertices, n_edges):
-        raise HeaderError(f"claims {n_vertices} vertices for {n_edges} edges")
+    if problem := find_isolated(n_vertices, n_edges):
+        raise HeaderError(f"claims what no graph has: {problem}")
     packing, names = None, "i, j and weight"
     if version == PACKED:
         names = "degree, j and weight"
@@ -451,11 +494,6 @@ def count(header: dict[str, Any], key: str, least: int, most: int) -> int:
     return value
 
 
-def too_many_vertices(n_vertices: int, n_edges: int) -> bool:
-    """Whether so many vertices must be without edges that a file does not hold the graph."""
-    return n_vertices > 2 * n_edges + MAX_ISOLATED
-
-
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object whose keys differ: readers that keep the first and the last of two would disagree."""
     result = dict(pairs)
@@ -489,25 +527,77 @@ def shortened(value: Any) -> str:
 
 @contextmanager
 def replacing(name: str) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``name`` when the block ends well, and leaves no trace when it does not."""
+    """Open a file that takes the place of ``name`` when the block ends well, and leaves no trace when it does not.
+
+    A process that is killed leaves a trace; the next one that writes to the same place removes it.
+    """
     target = os.path.realpath(name)  # a link stays a link, as with open()
     mode = mode_of_existing(name, target)
-    temporary = os.path.join(os.path.dirname(target), f".prodige-{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:
-            if mode is not None:
-                os.chmod(temporary, mode)  # while it is empty: what is private stays so
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:  # an interrupt leaves nothing behind either
-        with suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, os.strerror(error.errno), name) from None  # the name the caller knows
-        raise
+        with draft(target) as temporary:
+            with open(temporary, "wb") as file:
+                if mode is not None:
+                    os.chmod(temporary, mode)  # while it is empty: what is private stays so
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), name) from None  # the name the caller knows
     flush_directory(os.path.dirname(target))
+
+
+@contextmanager
+def draft(target: str) -> Iterator[str]:
+    """Make an empty file beside another for as long as the block lasts, and remove what others have left behind.
+
+    It is locked meanwhile. A lock ends with its process, however that ends: a draft without one belongs to nobody.
+    """
+    directory, base = os.path.split(target)
+    prefix = (
+        f".prodige-{hashlib.sha256(os.fsencode(base)).hexdigest()[:16]}-"  # the name itself may be as long as can be
+    )
+    path, descriptor = new_draft(directory, prefix)
+    try:
+        sweep(directory, prefix)
+        yield path
+    finally:  # an interrupt leaves nothing behind either
+        with suppress(OSError):
+            os.unlink(path)
+        os.close(descriptor)
+
+
+def new_draft(directory: str, prefix: str) -> tuple[str, int]:
+    """Make and lock an empty file; return its path and the descriptor that holds the lock."""
+    while True:
+        path = os.path.join(directory, f"{prefix}{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        with suppress(OSError):  # where files cannot be locked nothing is swept either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)  # another process swept it before it was locked
+
+
+def sweep(directory: str, prefix: str) -> None:
+    """Remove drafts that nobody holds a lock on."""
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            if name.startswith(prefix) and name.endswith(".tmp"):
+                remove_unlocked(os.path.join(directory, name))
+
+
+def remove_unlocked(path: str) -> None:
+    """Remove a file unless somebody holds a lock on it, or it may not be."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
 
 
 def mode_of_existing(name: str, target: str) -> int | None:

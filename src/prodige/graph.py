@@ -23,6 +23,7 @@ from prodige._validation import (
     check_radius,
     check_vector,
     check_weights,
+    find_isolated,
 )
 from prodige.engine import Engine
 
@@ -111,7 +112,8 @@ class Graph:
         weight : array-like of float, shape [E]
             Lengths, finite and 0 or more. A single number stands for all edges. Stored as float32.
         n_vertices : int, optional
-            Number of vertices; one more than the largest id, or ``n_items`` if that is larger, when left out.
+            Number of vertices; one more than the largest id, or ``n_items`` if that is larger, when left out. At most
+            2**22, some four million, more than two for each edge: without edges they take memory and mean nothing.
         n_items : int, optional
             The first ``n_items`` vertices are data, the others are hubs. All are data when left out.
 
@@ -145,7 +147,10 @@ class Graph:
             if n_vertices == 0:
                 raise ValueError("a graph without edges needs n_vertices, the number of its vertices")
         n_items = n_vertices if n_items is None else check_integer("n_items", n_items, 1, n_vertices)
-        return cls._make(unique_edges(tails, heads, check_weights("weight", weight)), n_vertices, n_items)
+        edges = unique_edges(tails, heads, check_weights("weight", weight))
+        if problem := find_isolated(n_vertices, edges.i.size):
+            raise ValueError(f"{problem}; leave out vertices without edges, and number the others from 0")
+        return cls._make(edges, n_vertices, n_items)
 
     @classmethod
     def from_scipy(cls, matrix: Any, n_items: int | None = None) -> Graph:
@@ -312,8 +317,35 @@ class Graph:
         ...     Graph.load(f"{directory}/three.prodige").distance(0, 2)
         3.0
         """
+        return cls.load_described(path)[0]
+
+    @classmethod
+    def load_described(cls, path: fileformat.StrPath) -> tuple[Graph, fileformat.Description]:
+        """Read a graph together with what its file says of itself: they belong together, whoever replaces the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        graph : Graph
+            As :meth:`load` returns it.
+        description : prodige.fileformat.Description
+            As :func:`prodige.fileformat.describe` returns it: the metadata among it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from prodige import Graph
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     Graph.from_edges([0], [1], [2.0]).save(f"{directory}/pair.prodige", metadata={"made by": "Ada"})
+        ...     graph, description = Graph.load_described(f"{directory}/pair.prodige")
+        >>> graph.distance(0, 1), description.metadata
+        (2.0, {'made by': 'Ada'})
+        """
         description, i, j, weight = fileformat.read(path)
-        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items)
+        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items), description
 
     def to_html(
         self,

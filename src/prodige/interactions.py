@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from prodige._validation import MAX_INT32, check_ids, check_integer
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # Scores of one block of users: 16 MiB as float32.
 _BLOCK = 1 << 22

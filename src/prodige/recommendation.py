@@ -24,7 +24,7 @@ from prodige.interactions import Recommender, best, check_interactions, parts
 from prodige.pace import Callback, Pace
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 EdgeKind = Literal["hubs", "normal", "bipartite", "random"]
 EDGES = ("hubs", "normal", "bipartite", "random")

@@ -26,7 +26,7 @@ from prodige.vocabulary import SPECIAL, Vocabulary, check_texts
 from prodige.wordvectors import Vectors, WordVectors, fill_special
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # Beyond, words have nothing to do with each other; and the core keeps a weight for each distance.
 _MOST_WINDOW = 10_000

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
+import pytest
+import typer
 from typer.testing import CliRunner
 
 from prodige import __version__
-from prodige.cli import app
+from prodige.cli import app, reproduce
+from prodige.reproduce import figures, table2, table3
 
 runner = CliRunner()
 
@@ -39,6 +43,23 @@ def test_reproduce_sanity_prints_a_table() -> None:
 def test_bad_options() -> None:
     assert runner.invoke(app, ["reproduce", "sanity", "--graphs", "0"]).exit_code == 2
     assert runner.invoke(app, ["reproduce", "sanity", "--start", "nowhere"]).exit_code == 2
-    result = runner.invoke(app, ["reproduce", "sanity", "--jobs", "0"])
-    assert result.exit_code == 1
-    assert result.stderr.startswith("Error: n_jobs must not be 0")
+    for command in ("sanity", "table1", "table2", "table3", "figures"):
+        result = runner.invoke(app, ["reproduce", command, "--jobs", "0"])
+        assert result.exit_code == 2
+        assert "0 is no number of threads" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        ("table2", table2.METHODS),
+        ("table3", table3.METHODS),
+        ("figures", (*figures.NAMES, "separated by commas")),
+    ],
+)
+def test_help_names_what_can_be_chosen(command: str, known: tuple[str, ...]) -> None:
+    """All of it, and nothing that would be refused."""
+    options = typer.main.get_command(reproduce.app).commands[command].params  # type: ignore[attr-defined]
+    text = next(option.help for option in options if option.name in ("methods", "only"))
+    names = re.sub(r"\(.*?\)", "", text.removeprefix("Some of ").removesuffix("."))
+    assert tuple(name.strip() for name in re.split("[,;]", names)) == known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,15 @@ def test_says_what_was_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         return 7, 2
 
     monkeypatch.setattr(faces, "encode_faces", encode)
+    monkeypatch.chdir(tmp_path)
     result = runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--limit", "7", "--n-jobs", "1", "-q"])
     assert result.exit_code == 0, result.output
     assert result.output == "out.npz: 7 faces; 2 photographs without one left out\n"
     assert calls == [((tmp_path, Path("out.npz"), 7, 1), {"verbose": 0})]
+    assert os.listdir(tmp_path) == []
+    result = runner.invoke(app, [str(tmp_path), "-o", f"{tmp_path}/nowhere/out.npz"])
+    assert (result.exit_code, len(calls)) == (1, 1)  # the place of the result is tried before the work
+    assert result.stderr == f"Error: {tmp_path}/nowhere/out.npz: No such file or directory\n"
 
 
 def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -46,3 +52,4 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert result.stderr == "Error: pip install it\n"
     assert runner.invoke(app, []).exit_code == 2
     assert runner.invoke(app, [str(tmp_path), "--limit", "0"]).exit_code == 2
+    assert runner.invoke(app, [str(tmp_path), "--jobs", "0"]).exit_code == 2

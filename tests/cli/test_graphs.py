@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from prodige import Graph
+from prodige import Graph, fileformat, modelfile
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
 
@@ -80,6 +81,23 @@ def test_info_of_a_graph_without_edges(tmp_path: Path) -> None:
     figures = answer("info", str(tmp_path / "one"))
     assert figures["connected"] is True
     assert figures["degree"] == {"min": 0, "mean": 0, "max": 0}
+
+
+def test_info_is_of_one_file(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if another takes its place meanwhile, here as soon as its header has been read."""
+    before = answer("info", file)
+    Graph.from_edges([0], [1], [1]).save(f"{file} new", {"made by": "Bob"})
+    read_description = fileformat.read_description
+
+    def replace(reader: fileformat.Reader) -> Any:
+        description = read_description(reader)
+        if os.path.exists(f"{file} new"):
+            os.replace(f"{file} new", file)
+        return description
+
+    monkeypatch.setattr(fileformat, "read_description", replace)
+    assert answer("info", file) == before
+    assert answer("info", file)["metadata"] == {"made by": "Bob"}
 
 
 def test_metadata_does_not_command_the_terminal(tmp_path: Path) -> None:
@@ -159,6 +177,20 @@ def test_bad_files(file: str, tmp_path: Path, command: tuple[str, ...], options:
     assert "checksum does not match" in complaint(file)
     Path(file).write_bytes(b"")
     assert complaint(file).startswith(f"Error: '{file}' cannot be read")
+
+
+@pytest.mark.parametrize("command", [("info",), ("distance", "0", "1"), ("neighbors", "0"), ("view",)])
+def test_files_of_other_kinds(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "reviews.prodige"
+    for contents in (modelfile.pack({"model": "GraphTextClassifier"}, {}), b"\x89PRODIGM" + bytes(50)):
+        path.write_bytes(contents)
+        said = failure(1, command[0], str(path), *command[1:])
+        assert "a model of texts, not a graph; open it with 'prodige classify' or GraphTextClassifier.load" in said
+    np.savez(path.with_suffix(""), np.arange(3))
+    said = failure(1, command[0], f"{tmp_path}/reviews.npz", *command[1:])
+    assert "it does not start like one" in said
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is a pipe or a device" in failure(1, command[0], f"{tmp_path}/pipe", *command[1:])
 
 
 def test_a_message_is_one_line(tmp_path: Path) -> None:

@@ -38,8 +38,9 @@ def test_tables() -> None:
 
 
 def test_measured_tables_can_be_drawn() -> None:
-    results = Path(__file__).parents[2] / "docs" / "results"
-    for path in sorted(results.glob("table1-*.json")):
+    results = sorted((Path(__file__).parents[2] / "docs" / "results").glob("table1-*.json"))
+    assert results
+    for path in results:
         ax = plotting.plot_bits(json.loads(path.read_text()), ax=new_axes())
         assert ("MDS" if path.stem.endswith("-vectors") else "graph") in legend_texts(ax)
 

@@ -22,7 +22,7 @@ from prodige.space import Metric, Space
 from prodige.threads import torch_threads
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # Distances in one block of an all-pairs pass: 64 MiB as float32.
 _BLOCK = 1 << 24

@@ -20,7 +20,7 @@ from prodige.interactions import Ids, Recommender, check_interactions
 from prodige.threads import torch_threads
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 # With fewer users, threads wait for each other longer than they work.
 _USERS_PER_THREAD = 1000

@@ -14,13 +14,15 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from prodige.cli.errors import clean_errors, printable
+from prodige.cli.options import JOBS, check_positive
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 N_NEIGHBORS = 10
 
 
-class Method(str, Enum):
+class Method(StrEnum):
     """Ways to fit, as in :class:`prodige.DistanceCompressor`."""
 
     budget = "budget"
@@ -56,7 +58,11 @@ def compress(
         None, "--output", "-o", help="File to write; DATA with the ending .prodige when left out.", show_default=False
     ),
     numbers: float = typer.Option(
-        4.0, "--numbers-per-item", "-n", help="Size: one number per vertex and two per edge, divided by the items."
+        4.0,
+        "--numbers-per-item",
+        "-n",
+        help="Size: one number per vertex and two per edge, divided by the items.",
+        callback=check_positive,
     ),
     bits: int | None = typer.Option(
         None, min=1, max=16, help="Round weights to so many bits: a fifth of the size with 8.", show_default=False
@@ -65,11 +71,11 @@ def compress(
     normalize: bool = typer.Option(False, "--normalize", help="Bring rows to length 1 first, as in the paper."),
     hubs: str = typer.Option("auto", help='Virtual vertices to begin with: a number, or "auto".'),
     method: Method = typer.Option(Method.budget, help='"l0" is the way of the paper; it takes long.'),
-    max_time: float | None = typer.Option(None, min=0.1, help="Seconds for the fit.", show_default=False),
-    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="The same seed gives the same graph."),
-    jobs: int | None = typer.Option(
-        None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
+    max_time: float | None = typer.Option(
+        None, min=0.1, help="Seconds for the fit.", show_default=False, callback=check_positive
     ),
+    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="The same seed gives the same graph."),
+    jobs: int | None = JOBS,
     key: str | None = typer.Option(None, help="Which array of an .npz file with several.", show_default=False),
     report_to: Path | None = typer.Option(
         None, "--report", metavar="FILE", help="Write a page about the run (.html); extra plot.", show_default=False
@@ -86,12 +92,14 @@ def compress(
     if report_to is not None:
         check_report(data, output, report_to, force)
 
-    from prodige import DistanceCompressor
-    from prodige.cli.matrices import read_matrix
-    from prodige.cli.progress import FitProgress
-    from prodige.engine import count_threads
-    from prodige.threads import torch_threads
+    with loading():
+        from prodige import DistanceCompressor
+        from prodige.cli.matrices import read_matrix
+        from prodige.cli.progress import FitProgress
+        from prodige.engine import count_threads
+        from prodige.threads import torch_threads
 
+    check_metric(metric)
     silent = quiet or as_json
     X, notes = read_matrix(data, key)
     show_notes(notes, silent)
@@ -173,6 +181,15 @@ def check_combination(
         raise typer.BadParameter("only .npz files hold several arrays", param_hint="'--key'")
 
 
+def check_metric(metric: str) -> None:
+    """Refuse a name that scikit-learn does not know."""
+    from sklearn.neighbors import VALID_METRICS
+
+    known = sorted(VALID_METRICS["brute"])
+    if metric not in known:
+        raise typer.BadParameter(f"{metric!r} is none of {', '.join(known)}", param_hint="'--metric'")
+
+
 def check_report(data: Path, output: Path, report_to: Path, force: bool) -> None:
     """Make sure that a report can be drawn and written, and that it is not the graph."""
     from prodige.plotting.style import check_matplotlib
@@ -185,12 +202,17 @@ def check_report(data: Path, output: Path, report_to: Path, force: bool) -> None
 
 def check_output(data: Path, output: Path, force: bool, option: str = "--output") -> None:
     """Make sure that the result can be written, by doing all of it but the writing."""
-    from prodige.fileformat import replacing
-
     if output.exists() and data.exists() and output.samefile(data):
         raise typer.BadParameter("the result would replace the data; name another file", param_hint=f"'{option}'")
     if os.path.lexists(output) and not output.is_dir() and not force:
         raise ValueError(f"{output} exists; use --force to replace it, or {option} to name another file")
+    rehearse(output)
+
+
+def rehearse(output: Path) -> None:
+    """Do all of the writing of a file but the last step."""
+    from prodige.fileformat import replacing
+
     with suppress(RehearsalError), replacing(str(output)):
         raise RehearsalError
 

@@ -1,7 +1,8 @@
 """What a command does when something goes wrong that users can put right: one line on stderr, no traceback.
 
 Exit codes: 1 if a file or its contents are at fault or an optional package is missing, 2 for wrong usage (raise
-:class:`typer.BadParameter`), 130 after Ctrl-C. All other exceptions are mistakes of ours and keep their traceback.
+:class:`typer.BadParameter`), 130 after Ctrl-C, 143 if asked to terminate. All other exceptions are mistakes of ours and
+keep their traceback.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
+
+from prodige.interrupts import working
 
 
 @contextmanager
@@ -31,8 +34,11 @@ def clean_errors() -> Iterator[None]:
     1
     """
     try:
-        yield
-        sys.stdout.flush()  # a closed pipe shows here, not at the end of the process
+        if sys.stdout is None:  # before the work: afterwards there would be nowhere to put the answer
+            raise OSError("standard output is closed; send it to a file or to /dev/null")
+        with working():
+            yield
+            sys.stdout.flush()  # a closed pipe shows here, not at the end of the process
     except BrokenPipeError:
         raise  # typer leaves quietly: whoever read our output has seen enough
     except KeyboardInterrupt:

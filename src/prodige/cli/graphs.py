@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prodige.cli.errors import clean_errors, printable
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.graph import Graph
@@ -32,10 +33,10 @@ def register(app: typer.Typer) -> None:
 @clean_errors()
 def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
     """Show what a graph consists of and how much room it takes."""
-    from prodige import Graph, fileformat
+    with loading():
+        from prodige import Graph
 
-    description = fileformat.describe(file)
-    graph = Graph.load(file)
+    graph, description = Graph.load_described(file)
     degrees = graph.degrees()
     figures: dict[str, Any] = {
         "file": str(file),
@@ -79,7 +80,8 @@ def distance(
     as_json: bool = AS_JSON,
 ) -> None:
     """Print the length of the shortest path between two vertices; inf (null in JSON) if there is none."""
-    from prodige import Graph
+    with loading():
+        from prodige import Graph
 
     graph = Graph.load(file)
     check_vertex(graph, "I", i)
@@ -99,7 +101,8 @@ def neighbors(
     as_json: bool = AS_JSON,
 ) -> None:
     """Print the items nearest to a vertex, nearest first."""
-    from prodige import Graph
+    with loading():
+        from prodige import Graph
 
     graph = Graph.load(file)
     check_vertex(graph, "I", vertex)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
-from prodige.fileformat import shortened
+from prodige.fileformat import FileFormatError, open_regular, shortened
 
 PICKLED = (
     "it holds pickled Python objects, which are not read because they can run code; save plain numbers, "
@@ -84,6 +84,8 @@ def read_matrix(path: Path, key: str | None = None) -> Matrix:
     try:
         matrix = readers[ending](path)
         check_numbers(matrix.X)
+    except FileFormatError:
+        raise  # has the name in it already
     except (ValueError, EOFError, zipfile.BadZipFile, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
     return matrix
@@ -91,13 +93,13 @@ def read_matrix(path: Path, key: str | None = None) -> Matrix:
 
 def read_npy(path: Path) -> Matrix:
     """Read a single array."""
-    with open(path, "rb") as file:  # opened here: NumPy leaves a damaged file open
+    with open_regular(path) as file:  # opened here: NumPy leaves a damaged file open
         return Matrix(load_plain(file), [])
 
 
 def read_npz(path: Path, key: str | None) -> Matrix:
     """Read one of several arrays, or a sparse matrix."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         archive = load_plain(file)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("it is a single array; rename it to end in .npy")

@@ -10,7 +10,7 @@ import json
 import os
 import time
 import warnings
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SAVED = ".prodige"
 
 
-class Edges(str, Enum):
+class Edges(StrEnum):
     """Which edges may exist, as in :class:`prodige.recommendation.GraphRecommender`."""
 
     hubs = "hubs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from prodige.cli.errors import clean_errors, printable
+from prodige.cli.options import check_jobs
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.datasets import Dataset, Interactions
 
 
-class Start(str, Enum):
+class Start(StrEnum):
     """Where the weights of the sanity check start."""
 
     distances = "distances"
     equal = "equal"
 
 
-class Name(str, Enum):
+class Name(StrEnum):
     """The data sets of the compression table."""
 
     mnist10k = "mnist10k"
@@ -33,14 +35,14 @@ class Name(str, Enum):
     celeba10k = "celeba10k"
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """Files that figures are saved as."""
 
     png = "png"
     svg = "svg"
 
 
-class Budget(str, Enum):
+class Budget(StrEnum):
     """The sizes of both tables, in numbers per item."""
 
     four = "4"
@@ -51,7 +53,7 @@ DATA_DIR = typer.Option(None, help="Folder with the data, instead of PRODIGE_DAT
 OUTPUT = typer.Option(
     None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
 )
-JOBS = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processors to use; -1 for all.")
+JOBS = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processors to use; -1 for all.", callback=check_jobs)
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")
 
 app = typer.Typer(help="Repeat the experiments of the paper.", no_args_is_help=True)
@@ -72,7 +74,8 @@ def sanity(
     as_json: bool = AS_JSON,
 ) -> None:
     """Learn random graphs from their distances; count how many are found again."""
-    from prodige.reproduce import sanity as experiment
+    with loading():
+        from prodige.reproduce import sanity as experiment
 
     figures = experiment.run(graphs, start.value, seed, n_jobs, verbose=0 if as_json else 1)
     if as_json:
@@ -113,7 +116,8 @@ def table1(
     as_json: bool = AS_JSON,
 ) -> None:
     """Keep distances in 4 or 8 numbers an item: the graph beside vectors and the paper's figures."""
-    from prodige.reproduce import table1 as experiment
+    with loading():
+        from prodige.reproduce import table1 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
     make_folder(output)
@@ -145,8 +149,9 @@ def table2(
     as_json: bool = AS_JSON,
 ) -> None:
     """Recommend in 4 or 8 numbers per user and item: the graph beside vectors and the paper's figures."""
-    from prodige import datasets
-    from prodige.reproduce import table2 as experiment
+    with loading():
+        from prodige import datasets
+        from prodige.reproduce import table2 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
     make_folder(output)
@@ -164,18 +169,19 @@ def table3(
     seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
     methods: str = typer.Option(
         "all",
-        help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18, distilled-18-8bit, "
-        "distilled-8-8bit (vectors); graph.",
+        help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, distilled-8-8bit, "
+        "distilled-4-8bit, distilled-6-5bit (vectors); graph.",
     ),
     output: Path | None = OUTPUT,
     n_jobs: int = JOBS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Classify film reviews: the graph beside vectors and the paper's figures."""
-    from rich.console import Console
+    with loading():
+        from rich.console import Console
 
-    from prodige import datasets
-    from prodige.reproduce import table3 as experiment
+        from prodige import datasets
+        from prodige.reproduce import table3 as experiment
 
     chosen = choose_methods(methods, experiment.METHODS)
     make_folder(output)
@@ -212,10 +218,11 @@ def figures(
     as_json: bool = AS_JSON,
 ) -> None:
     """Draw the paper's figures: a complete graph thinned, learning curves, degrees; and what goes with them."""
-    from rich.console import Console
+    with loading():
+        from rich.console import Console
 
-    from prodige.fileformat import replacing
-    from prodige.reproduce import figures as experiment
+        from prodige.fileformat import replacing
+        from prodige.reproduce import figures as experiment
 
     chosen = choose_methods(only, experiment.NAMES, "--only")
     if "bits" in chosen and only != "all" and tables is None:
@@ -235,7 +242,7 @@ def figures(
         typer.echo(json.dumps(result))
     else:
         for name in drawn:
-            typer.echo(str(output / f"{name}.{kind.value}"))
+            typer.echo(printable(str(output / f"{name}.{kind.value}")))
 
 
 def find_images(data_dir: Path | None, digits: bool) -> tuple[Dataset, list[str]]:

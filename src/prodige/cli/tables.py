@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prodige.fileformat import open_regular
+
 # The number of a line, and its cells.
 Line = tuple[int, list[str]]
 
@@ -61,7 +63,7 @@ def read_frame(path: Path) -> Any:
     except ImportError as error:
         raise ImportError("reading .parquet files needs pandas and pyarrow; pip install 'prodige[tables]'") from error
 
-    with open(path, "rb") as file:  # the system says best what is wrong with a path
+    with open_regular(path) as file:  # the system says best what is wrong with a path
         try:
             return pd.read_parquet(file, engine="pyarrow")
         except (pyarrow.ArrowException, OSError) as error:

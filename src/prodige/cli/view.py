@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from prodige.cli.compress import check_output
 from prodige.cli.errors import clean_errors, printable
 from prodige.cli.graphs import FILE
+from prodige.interrupts import loading
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +40,8 @@ def view(
     force: bool = typer.Option(False, "--force", "-f", help="Replace an existing page."),
 ) -> None:
     """Write a page that shows a graph: move, zoom, search, see shortest paths. It needs no network."""
-    from prodige import Graph
+    with loading():
+        from prodige import Graph
 
     output = file.with_suffix(".html") if output is None else output
     check_output(file, output, force)
