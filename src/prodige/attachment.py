@@ -25,6 +25,7 @@ from prodige.affinity import SHORTEST
 from prodige.candidates import Candidates
 from prodige.engine import Engine
 from prodige.interactions import parts
+from prodige.pace import Pace
 from prodige.skeleton import Skeleton
 from prodige.softmax import log_partition, reach
 
@@ -32,6 +33,9 @@ from prodige.softmax import log_partition, reach
 MOST_ANCHORS = 4
 _N_OPTIONS = 24
 _N_POSITIVES = 24
+
+# The share of a time limit after which options are not judged any more.
+_JUDGED = 0.9
 
 # Numbers in a block of rows: 16 MiB as float32.
 _BLOCK = 1 << 22
@@ -96,16 +100,25 @@ class Choice:
     positives : Positives
     n_jobs : int
         Threads.
+    pace : Pace, optional
+        Where its time runs out, fewer options are judged.
     """
 
     def __init__(
-        self, skeleton: Skeleton, engine: Engine, joined: Candidates, positives: Positives, n_jobs: int
+        self,
+        skeleton: Skeleton,
+        engine: Engine,
+        joined: Candidates,
+        positives: Positives,
+        n_jobs: int,
+        pace: Pace | None = None,
     ) -> None:
         self.skeleton = skeleton
         self.engine = engine
         self.joined = joined
         self.positives = positives
         self.n_jobs = n_jobs
+        self.pace = Pace(0) if pace is None else pace
 
     def make(self, most: int, n_edges: int, judge: bool = True) -> Anchors:
         """Return the anchors of all users, up to so many each, as far as they fit in.
@@ -113,11 +126,18 @@ class Choice:
         To begin with, while searches are slow and weights are not learned, users take the nearest without judging.
         """
         options = self.options(judge)
+        if self._is_late:
+            most = 1  # ways between several would have to be searched, too
         picks = np.zeros((options.users.size, most), dtype=np.int64)
         gains = np.full(picks.shape, -np.inf)
         for part in parts(options.users.size, _BLOCK // math.prod(options.surprise.shape[1:])):
             picks[part], gains[part] = rank_options(options.surprise[part], options.seen[part], most)
         return self._hang(options, picks, allot(gains, n_edges))
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether there is no time left for searches; an interrupt leaves the time that they take."""
+        return self.pace.max_time is not None and self.pace.seconds >= _JUDGED * self.pace.max_time
 
     def options(self, judge: bool = True) -> Options:
         """Return what users may hang on: the nearest of their candidates, by the weights these started from."""
@@ -142,19 +162,24 @@ class Choice:
         return Options(users, anchors, targets, seen, nothing[:, :, 0], nothing)
 
     def _judge(self, users: Vertices, anchors: Vertices, targets: Vertices, seen: Mask) -> Options:
-        """Search from all that users may hang on."""
+        """Search from all that users may hang on; what most of them may, first, in case that time runs out."""
         items = self.skeleton.items
         partition = np.full(anchors.shape, np.inf, dtype=np.float32)
         surprise = np.full((*anchors.shape, targets.shape[1]), np.inf, dtype=np.float32)
-        place = np.argsort(anchors, axis=None, kind="stable")
-        place = place[anchors.flat[place] >= 0]
-        found, first = np.unique(anchors.flat[place], return_index=True)
-        ends = np.append(first, place.size)
+        place = np.flatnonzero(anchors >= 0)
+        found, turn, n_users = np.unique(anchors.flat[place], return_inverse=True, return_counts=True)
+        order = np.argsort(-n_users, kind="stable")
+        found, turn = found[order], np.argsort(order)[turn]
+        place, turn = place[np.argsort(turn, kind="stable")], np.sort(turn)
+        ends = np.append(0, np.cumsum(n_users[order]))
         for part in parts(found.size, _BLOCK // self.skeleton.n_items):
+            if self._is_late:
+                self._take_nearest(anchors, partition, surprise)
+                break
             distance, _, _ = reach(self.engine.distances(found[part].astype(np.int32), items, self.n_jobs))
-            here = place[ends[part.start] : ends[part.stop]]
-            row, column = np.divmod(here, anchors.shape[1])
-            source = np.searchsorted(found[part], anchors[row, column])
+            here = slice(ends[part.start], ends[part.stop])
+            row, column = np.divmod(place[here], anchors.shape[1])
+            source = turn[here] - part.start
             log_z = log_partition(distance)[source]
             partition[row, column] = log_z
             surprise[row, column] = distance[source[:, None], targets[row]] + log_z[:, None]
@@ -164,6 +189,12 @@ class Choice:
             mean = surprise[row, column].sum(axis=1, where=others) / np.maximum(others.sum(axis=1), 1)
             surprise[row, column] = np.where(own, mean[:, None], surprise[row, column])
         return Options(users, anchors, targets, seen, partition, surprise)
+
+    @staticmethod
+    def _take_nearest(anchors: Vertices, partition: Floats, surprise: Floats) -> None:
+        """Make the nearest option the best of users none of whose options was judged."""
+        rest = np.flatnonzero(np.isinf(partition).all(axis=1) & (anchors[:, 0] >= 0))
+        partition[rest, 0], surprise[rest, 0] = 0, 0
 
     def _hang(self, options: Options, picks: Vertices, taken: Mask) -> Anchors:
         """Return the edges of the options taken, with their weights, and what is wanted of every member."""
