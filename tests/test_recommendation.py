@@ -51,8 +51,8 @@ def test_better_than_chance_within_the_budget(edges: Any) -> None:
     report = evaluate_ranking(model, train, held_out, sample_negatives(met, held_out, 20, random_state=0))
     # Half of the items are of the own crowd: a perfect guess of the crowd gives 10 of 21.
     assert report.sampled is not None
-    assert report.sampled.hit_ratio[10] > (0.75 if edges == "hubs" else 0.5)
-    assert model.numbers_per_item_ <= 6
+    assert report.sampled.hit_ratio[10] > (0.75 if edges == "hubs" else 0.6)
+    assert 5 < model.numbers_per_item_ <= 6
     assert model.graph_.n_items == 360
     assert model.stopped_ == "finished"
     assert model.history_[-1]["loss"] < model.history_[0]["loss"]
@@ -384,12 +384,13 @@ def test_an_interrupted_question_changes_nothing(
         return search(graph, *arguments, **options)
 
     monkeypatch.setattr(Graph, "distances", interrupted)
-    for question in (
+    questions: list[Callable[[GraphRecommender], Any]] = [
         lambda asked: asked.recommend(users, train, N=5),
         lambda asked: asked.distances([3]),
         lambda asked: asked.partial_fit_users([200], train[[0]]),
         lambda asked: asked.similar_items([0]),
-    ):
+    ]
+    for question in questions:
         asked, n_calls = make(), 0
         with pytest.raises(error):
             question(asked)
@@ -465,7 +466,8 @@ def test_new_users_of_a_graph_without_hubs() -> None:
     met = crowds(60, 20)
     model = GraphRecommender(numbers_per_item=8, edges="bipartite", random_state=0, n_jobs=1).fit(met)
     model.partial_fit_users([60], met[[4]])
-    assert np.isfinite(model.distances(60)).any()
+    ids, _ = model.recommend(60, met[[4]], N=5)
+    assert (ids % 2 == 0).mean() > 0.5  # of the crowd of user 4
     with pytest.raises(ValueError, match=r"users\[0\] = 3 is known"):
         model.partial_fit_users([3], met[[4]])
 
@@ -542,11 +544,12 @@ def test_ids_far_away_are_refused_before_memory_is_taken(train: csr_array, model
 
 def test_more_than_there_are_is_refused_where_it_is_large(train: csr_array, model: GraphRecommender) -> None:
     began = peak_memory()
-    for ask in (
+    questions: list[Callable[[], Any]] = [
         lambda: model.recommend(0, train[[0]], N=2**31 - 1),
         lambda: model.similar_items(0, N=2**31 - 1),
         lambda: model.similar_users(0, N=2**31 - 1),
-    ):
+    ]
+    for ask in questions:
         with pytest.raises(
             ValueError, match=r"N = 2147483647 makes an answer of 16.0 GiB, and there are (40 item|200 us)"
         ):

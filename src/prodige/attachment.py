@@ -14,6 +14,7 @@ through the user that hangs on it. As a user has few edges and many positives, n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from prodige.affinity import SHORTEST
 from prodige.candidates import Candidates
 from prodige.engine import Engine
 from prodige.interactions import parts
-from prodige.pace import Pace
 from prodige.skeleton import Skeleton
 from prodige.softmax import log_partition, reach
 
@@ -33,9 +33,6 @@ from prodige.softmax import log_partition, reach
 MOST_ANCHORS = 4
 _N_OPTIONS = 24
 _N_POSITIVES = 24
-
-# The share of a time limit after which options are not judged any more.
-_JUDGED = 0.9
 
 # Numbers in a block of rows: 16 MiB as float32.
 _BLOCK = 1 << 22
@@ -100,8 +97,8 @@ class Choice:
     positives : Positives
     n_jobs : int
         Threads.
-    pace : Pace, optional
-        Where its time runs out, fewer options are judged.
+    is_late : callable
+        Whether time is up: the options that are left are then not judged.
     """
 
     def __init__(
@@ -111,14 +108,14 @@ class Choice:
         joined: Candidates,
         positives: Positives,
         n_jobs: int,
-        pace: Pace | None = None,
+        is_late: Callable[[], bool] = bool,
     ) -> None:
         self.skeleton = skeleton
         self.engine = engine
         self.joined = joined
         self.positives = positives
         self.n_jobs = n_jobs
-        self.pace = Pace(0) if pace is None else pace
+        self.is_late = is_late
 
     def make(self, most: int, n_edges: int, judge: bool = True) -> Anchors:
         """Return the anchors of all users, up to so many each, as far as they fit in.
@@ -126,18 +123,13 @@ class Choice:
         To begin with, while searches are slow and weights are not learned, users take the nearest without judging.
         """
         options = self.options(judge)
-        if self._is_late:
+        if self.is_late():
             most = 1  # ways between several would have to be searched, too
         picks = np.zeros((options.users.size, most), dtype=np.int64)
         gains = np.full(picks.shape, -np.inf)
         for part in parts(options.users.size, _BLOCK // math.prod(options.surprise.shape[1:])):
             picks[part], gains[part] = rank_options(options.surprise[part], options.seen[part], most)
         return self._hang(options, picks, allot(gains, n_edges))
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether there is no time left for searches; an interrupt leaves the time that they take."""
-        return self.pace.max_time is not None and self.pace.seconds >= _JUDGED * self.pace.max_time
 
     def options(self, judge: bool = True) -> Options:
         """Return what users may hang on: the nearest of their candidates, by the weights these started from."""
@@ -173,7 +165,7 @@ class Choice:
         place, turn = place[np.argsort(turn, kind="stable")], np.sort(turn)
         ends = np.append(0, np.cumsum(n_users[order]))
         for part in parts(found.size, _BLOCK // self.skeleton.n_items):
-            if self._is_late:
+            if self.is_late():
                 self._take_nearest(anchors, partition, surprise)
                 break
             distance, _, _ = reach(self.engine.distances(found[part].astype(np.int32), items, self.n_jobs))

@@ -56,7 +56,10 @@ _START_ROOM = 1.25
 _SKELETON_SHARE = 0.9
 
 # The share of a time limit after which weights are learned no more: at last, users choose anchors once again.
+# They judge what they may hang on until this share is over, and for so many seconds after Ctrl-C.
 _LEARNED = 0.6
+_JUDGED = 0.9
+_PATIENCE = 2.0
 
 # Sources of a step, and its rate in nats.
 _N_SOURCES = 256
@@ -168,7 +171,7 @@ class Run:
         self.n_edges = n_edges
         self.random = random
         self.n_jobs = n_jobs
-        self.pace = pace
+        self.pace = Pace(0) if pace is None else pace
         n_users, n_items = map(int, met.shape)
         n_start = max(_START_EDGES * joined.n_vertices, _START_ROOM * (n_edges - n_users))
         self.skeleton = Skeleton.of(joined, n_items, *choose_skeleton(joined, n_users, int(n_start), random))
@@ -179,6 +182,7 @@ class Run:
         self._order = np.empty(0, dtype=np.int32)
         self._n_steps = 0
         self._choices = list(CHOICES)
+        self._until = math.inf
 
     @property
     def n_kept(self) -> int:
@@ -277,11 +281,18 @@ class Run:
         weight = np.maximum(skeleton.weight * np.float32(math.exp(found.x)), np.float32(SHORTEST))
         self.skeleton = replace(skeleton, weights=Weights.of(weight))
 
+    def _is_late(self) -> bool:
+        """Whether users must choose by what is known: the time is up, or Ctrl-C was pressed a while ago."""
+        pace = self.pace
+        if pace.stopped == "interrupt":
+            self._until = min(self._until, pace.seconds + _PATIENCE)
+        return pace.seconds > self._until or (pace.max_time is not None and pace.seconds > _JUDGED * pace.max_time)
+
     def _choose(self, most: int, judge: bool = True) -> Anchors:
         """Let all users outside the skeleton choose anchors, up to so many each."""
         self.skeleton = self.skeleton.release()
         positives = draw_positives(self.met, self.random)
-        choice = Choice(self.skeleton, self.engine, self.joined, positives, self.n_jobs, self.pace)
+        choice = Choice(self.skeleton, self.engine, self.joined, positives, self.n_jobs, self._is_late)
         self.anchors = choice.make(most, self.n_edges - self.skeleton.n_edges, judge)
         self._order = np.empty(0, dtype=np.int32)
         return self.anchors
