@@ -83,3 +83,13 @@ def crowds(n_users: int = 60, n_items: int = 24, seed: int = 0) -> scipy.sparse.
     random = np.random.RandomState(seed)
     own = (np.arange(n_users)[:, None] % 2) == (np.arange(n_items) % 2)
     return scipy.sparse.csr_array((random.rand(n_users, n_items) < np.where(own, 0.5, 0.05)).astype(np.float32))
+
+
+def many(n_users: int, n_items: int) -> scipy.sparse.csr_array:
+    """Users of ten crowds with a dozen or two of items each."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(n_users), 20)
+    item = rng.integers(n_items, size=user.size)
+    own = rng.random(user.size) < 0.8
+    item[own] += (user[own] - item[own]) % 10
+    return scipy.sparse.csr_array((np.ones(user.size), (user, item % n_items)), shape=(n_users, n_items))

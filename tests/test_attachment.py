@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,13 @@ from prodige.skeleton import Skeleton, choose_skeleton
 from tastes import VARIANTS, tastes
 
 
-def choice_of(edges: CandidateEdges) -> Choice:
+def choice_of(edges: CandidateEdges, is_late: Callable[[], bool] = bool) -> Choice:
     met, random = check_interactions(tastes()), np.random.RandomState(0)
     joined = join(met, edges, random)
     skeleton = Skeleton.of(joined, 80, *choose_skeleton(joined, 200, 400, random)).release()
     topology = _core.Topology(skeleton.members.size, skeleton.tail, skeleton.head)
     engine = Engine(topology, skeleton.weight, skeleton.members.size, None)
-    return Choice(skeleton, engine, joined, draw_positives(met, random), 1)
+    return Choice(skeleton, engine, joined, draw_positives(met, random), 1, is_late)
 
 
 @pytest.mark.parametrize("most", [1, 4, 100])
@@ -103,3 +105,28 @@ def test_options_are_judged_by_the_distances_of_the_skeleton(edges: CandidateEdg
             if own.any():
                 expected[own] = expected[~own].mean() if (~own).any() else 0
             np.testing.assert_allclose(surprise[options.seen[row]], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_parts", [0, 1, 5])
+def test_out_of_time_everybody_hangs_on_something(n_parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attachment, "_BLOCK", 10 * 80)  # ten searches at once
+    asked = count()
+    choice = choice_of("bipartite", is_late=lambda: next(asked) >= n_parts)
+    everything = choice_of("bipartite").options()
+    anchors = choice.make(most=4, n_edges=1000)
+    assert np.array_equal(anchors.users, everything.users)  # one edge each
+    assert np.isfinite(anchors.weight).all()
+    assert (anchors.weight > 0).all()
+    for user, member in zip(anchors.users, anchors.members, strict=True):
+        assert member in everything.anchors[np.searchsorted(everything.users, user)]
+
+
+def test_what_is_judged_in_time_is_judged_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attachment, "_BLOCK", 10 * 80)
+    asked = count()
+    some, every = choice_of("bipartite", is_late=lambda: next(asked) >= 2).options(), choice_of("bipartite").options()
+    judged = np.isfinite(some.partition) & (some.partition != 0)
+    assert 0.2 < judged.sum() / np.isfinite(every.partition).sum() < 1  # twenty searches, those that most wait for
+    np.testing.assert_array_equal(some.partition[judged], every.partition[judged])
+    np.testing.assert_array_equal(some.surprise[judged], every.surprise[judged])
+    assert (np.isfinite(some.partition).any(axis=1)).all()

@@ -226,6 +226,37 @@ def test_a_single_user() -> None:
     assert model.recommend([], MET[:0], N=3)[0].shape == (0, 3)
 
 
+@pytest.mark.parametrize("users", [4, [4, 1]])
+def test_no_items_to_choose_from(users: Any) -> None:
+    ids, scores = fitted(SCORES).recommend(users, MET[users], N=3, items=[])
+    assert ids.shape == scores.shape == (*np.shape(users), 3)
+    assert (ids == -1).all()
+    assert (scores == -np.inf).all()
+    nothing_left = fitted(SCORES).recommend(users, MET[users], N=3, items=[5], filter_items=[5])
+    assert (nothing_left[0] == -1).all()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64", "longdouble"])
+def test_what_was_met_in_every_type(dtype: str) -> None:
+    model, met = fitted(SCORES), MET.astype(dtype)
+    check_interactions(met)  # what can be fitted can be asked about
+    wanted = model.recommend(np.arange(7), MET, N=5)
+    for found, expected in zip(model.recommend(np.arange(7), met, N=5), wanted, strict=True):
+        assert_array_equal(found, expected)
+
+
+def test_what_was_met_must_be_numbers() -> None:
+    with pytest.raises(TypeError, match="user_items must hold real numbers, got dtype <U"):
+        fitted(SCORES).recommend(0, [["a"] * 12])
+
+
+def test_large_answers_for_no_reason() -> None:
+    model = fitted(SCORES)
+    with pytest.raises(ValueError, match=r"N = 2147483647 makes an answer of 32.0 GiB, and there are 12 items; N = 12"):
+        model.recommend([0, 1], MET[:2], N=2**31 - 1)
+    assert model.recommend([0, 1], MET[:2], N=10_000)[0].shape == (2, 10_000)
+
+
 def test_nothing_is_left_out_unless_asked() -> None:
     ids, _ = fitted(SCORES).recommend(np.arange(7), N=12, filter_already_liked_items=False)
     assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(12), (7, 1)))

@@ -47,6 +47,55 @@ def test_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [pace.is_over for pace in (steps, quick, slow)] == [False, True, False]
 
 
+def test_shares_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    steps, timed = Pace(5), Pace(5, max_time=10, spent=1)
+    assert [timed.due(share) for share in (0.05, 0.1, 0.2)] == [True, True, False]
+    now[0] = 3.0
+    assert [timed.due(share) for share in (0.2, 0.4, 0.5)] == [True, True, False]
+    assert not steps.due(0)
+    steps.stopped = "interrupt"
+    assert steps.due(1)
+
+
+def test_preparation_is_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    pace = Pace(5, max_time=10)
+    now[0] = 2.0
+    pace.prepared(until=0.6)  # from second 2 to second 6
+    seen = []
+    for progress in pace.run():
+        seen.append(progress)
+        now[0] += 1
+    assert seen == pytest.approx([0, 0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize("n_presses", [0, 1, 2])
+def test_what_a_run_was_for_is_made_despite_ctrl_c(n_presses: int) -> None:
+    pace, presses = Pace(1), [KeyboardInterrupt] * n_presses
+
+    def work() -> str:
+        if presses:
+            raise presses.pop()
+        return "graph"
+
+    if n_presses == 2:  # they mean it
+        with pytest.raises(KeyboardInterrupt):
+            pace.insist(work)
+    else:
+        assert pace.insist(work) == "graph"
+    assert pace.stopped == ("interrupt" if n_presses else "finished")
+
+
+def test_no_callbacks() -> None:
+    pace = Pace(2, callbacks=None)
+    for progress in pace.run():
+        pace.record(progress, 0.0, 1, 1.0)
+    assert len(pace.history) == 2
+
+
 def test_history_and_callbacks() -> None:
     seen: list[Status] = []
     pace = Pace(3, callbacks=[seen.append])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from prodige.pace import Pace
 from prodige.preferences import BACKGROUND, DISCOUNTS, SHARPNESS, Preferences
 from strategies import crowds
 
@@ -80,3 +81,20 @@ def test_one_item_each_is_enough() -> None:
     preferences = Preferences(csr_array(np.eye(4, dtype=np.float32)), np.random.RandomState(0))
     wanted = preferences.of_groups(csr_array(np.eye(4, dtype=np.float32)))
     assert np.isfinite(wanted).all()
+
+
+def test_without_time_groups_want_what_they_met() -> None:
+    met, pace = crowds(), Pace(1)
+    pace.stopped = "interrupt"
+    preferences = Preferences(met, np.random.RandomState(0), pace)
+    assert (preferences.discount, preferences.sharpness) == (0.5, 1.0)
+    wanted = preferences.of_groups(csr_array(np.eye(60, dtype=np.float32)))
+    share = met.toarray() / met.toarray().sum(axis=1, keepdims=True)
+    assert wanted == pytest.approx((1 - BACKGROUND) * share + BACKGROUND * preferences.popularity, rel=1e-5)
+
+
+def test_a_time_limit_that_is_never_reached_changes_little() -> None:
+    groups = csr_array(np.eye(60, dtype=np.float32))
+    free, limited = (Preferences(crowds(), np.random.RandomState(0), pace) for pace in (None, Pace(1, max_time=1e6)))
+    assert (limited.discount, limited.sharpness) == (free.discount, free.sharpness)
+    assert limited.of_groups(groups) == pytest.approx(free.of_groups(groups), rel=1e-5)

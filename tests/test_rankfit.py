@@ -179,7 +179,9 @@ def test_callbacks_end_a_run() -> None:
 @pytest.mark.parametrize("max_time", [1e-9, 0.5])
 def test_time_limit(max_time: float) -> None:
     graph = fit_ranking(tastes(), "normal", 4, pace=Pace(10**6, max_time=max_time), random_state=0)
-    assert graph.numbers_per_item == 4
+    # Where there is no time to judge what they may hang on, users take one anchor, and not all edges are used.
+    assert 3 <= graph.numbers_per_item <= 4
+    assert np.isfinite(graph.distances()).all()
 
 
 @pytest.mark.parametrize("edges", VARIANTS)

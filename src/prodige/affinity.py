@@ -16,6 +16,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from prodige.candidates import Candidates, bipartite
 from prodige.interactions import parts
+from prodige.pace import Pace
 
 # No weight starts below this: the slope of softplus would be lost.
 SHORTEST = 0.02
@@ -30,6 +31,10 @@ _N_DIMENSIONS = 32
 _SPREAD = 2.0
 _RARITY = 0.125
 
+# Shares of a time limit that may be over when items and users have found their neighbours.
+_ITEMS_JOINED = 0.1
+_USERS_JOINED = 0.2
+
 # Numbers in a block of rows: 16 MiB as float32.
 _BLOCK = 1 << 22
 
@@ -38,8 +43,11 @@ Vertices = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 
-def join(met: csr_array, edges: CandidateEdges, random: np.random.RandomState) -> Candidates:
-    """Return the candidate edges of a variant, with the weights they start from."""
+def join(met: csr_array, edges: CandidateEdges, random: np.random.RandomState, pace: Pace | None = None) -> Candidates:
+    """Return the candidate edges of a variant, with the weights they start from.
+
+    Where the time of the pace runs out, only some users and items get neighbours.
+    """
     if edges not in get_args(CandidateEdges):
         raise ValueError(f"edges must be one of {', '.join(map(repr, get_args(CandidateEdges)))}, got {edges!r}")
     n_users, n_items = map(int, met.shape)
@@ -53,18 +61,20 @@ def join(met: csr_array, edges: CandidateEdges, random: np.random.RandomState) -
         pairs = bipartite(met)
         tail, head = pairs.i.astype(np.int64), pairs.j.astype(np.int64)
     if edges == "normal":
-        users = cosine_neighbors(met, _N_NEIGHBORS)
-        items = n_users + cosine_neighbors(csr_array(met.T), _N_NEIGHBORS)
+        # Items first: there are fewer of them, and they are in every graph.
+        items = n_users + cosine_neighbors(csr_array(met.T), _N_NEIGHBORS, pace, _ITEMS_JOINED)
+        users = cosine_neighbors(met, _N_NEIGHBORS, pace, _USERS_JOINED)
         tail, head = np.concatenate([[tail, head], users, items], axis=1)
     pair = np.unique(np.minimum(tail, head) * n + np.maximum(tail, head))
     tail, head = pair // n, pair % n
     return Candidates.make(tail, head, start_weights(met, embed(met, random), tail, head), n, n)
 
 
-def cosine_neighbors(rows: csr_array, n_neighbors: int) -> Vertices:
+def cosine_neighbors(rows: csr_array, n_neighbors: int, pace: Pace | None = None, share: float = 1.0) -> Vertices:
     """Return each row with the rows that have the highest cosine with it, as pairs, shape [2, P].
 
-    Rows that share nothing are no neighbours. The product is made by blocks of rows, and it is sparse.
+    Rows that share nothing are no neighbours. The product is made by blocks of rows, and it is sparse. When this share
+    of the time is over, the rows that are left get no neighbours.
 
     Examples
     --------
@@ -79,8 +89,10 @@ def cosine_neighbors(rows: csr_array, n_neighbors: int) -> Vertices:
     columns = csr_array(unit.T)
     # What the product of a row holds at most, on average: the sizes of its columns, added up.
     n_shared = float((np.diff(rows.tocsc().indptr).astype(np.float64) ** 2).sum()) / rows.shape[0]
-    pairs = []
+    pairs = [np.empty((2, 0), dtype=np.int64)]
     for part in parts(rows.shape[0], int(_BLOCK / max(n_shared, 1))):
+        if pace is not None and pace.due(share):
+            break
         product = csr_array(unit[part] @ columns)
         for row, begin, end in zip(range(part.start, part.stop), product.indptr[:-1], product.indptr[1:], strict=True):
             other, cosine = product.indices[begin:end].astype(np.int64), product.data[begin:end]

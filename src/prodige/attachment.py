@@ -14,6 +14,7 @@ through the user that hangs on it. As a user has few edges and many positives, n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,16 +97,25 @@ class Choice:
     positives : Positives
     n_jobs : int
         Threads.
+    is_late : callable
+        Whether time is up: the options that are left are then not judged.
     """
 
     def __init__(
-        self, skeleton: Skeleton, engine: Engine, joined: Candidates, positives: Positives, n_jobs: int
+        self,
+        skeleton: Skeleton,
+        engine: Engine,
+        joined: Candidates,
+        positives: Positives,
+        n_jobs: int,
+        is_late: Callable[[], bool] = bool,
     ) -> None:
         self.skeleton = skeleton
         self.engine = engine
         self.joined = joined
         self.positives = positives
         self.n_jobs = n_jobs
+        self.is_late = is_late
 
     def make(self, most: int, n_edges: int, judge: bool = True) -> Anchors:
         """Return the anchors of all users, up to so many each, as far as they fit in.
@@ -113,6 +123,8 @@ class Choice:
         To begin with, while searches are slow and weights are not learned, users take the nearest without judging.
         """
         options = self.options(judge)
+        if self.is_late():
+            most = 1  # ways between several would have to be searched, too
         picks = np.zeros((options.users.size, most), dtype=np.int64)
         gains = np.full(picks.shape, -np.inf)
         for part in parts(options.users.size, _BLOCK // math.prod(options.surprise.shape[1:])):
@@ -142,19 +154,24 @@ class Choice:
         return Options(users, anchors, targets, seen, nothing[:, :, 0], nothing)
 
     def _judge(self, users: Vertices, anchors: Vertices, targets: Vertices, seen: Mask) -> Options:
-        """Search from all that users may hang on."""
+        """Search from all that users may hang on; what most of them may, first, in case that time runs out."""
         items = self.skeleton.items
         partition = np.full(anchors.shape, np.inf, dtype=np.float32)
         surprise = np.full((*anchors.shape, targets.shape[1]), np.inf, dtype=np.float32)
-        place = np.argsort(anchors, axis=None, kind="stable")
-        place = place[anchors.flat[place] >= 0]
-        found, first = np.unique(anchors.flat[place], return_index=True)
-        ends = np.append(first, place.size)
+        place = np.flatnonzero(anchors >= 0)
+        found, turn, n_users = np.unique(anchors.flat[place], return_inverse=True, return_counts=True)
+        order = np.argsort(-n_users, kind="stable")
+        found, turn = found[order], np.argsort(order)[turn]
+        place, turn = place[np.argsort(turn, kind="stable")], np.sort(turn)
+        ends = np.append(0, np.cumsum(n_users[order]))
         for part in parts(found.size, _BLOCK // self.skeleton.n_items):
+            if self.is_late():
+                self._take_nearest(anchors, partition, surprise)
+                break
             distance, _, _ = reach(self.engine.distances(found[part].astype(np.int32), items, self.n_jobs))
-            here = place[ends[part.start] : ends[part.stop]]
-            row, column = np.divmod(here, anchors.shape[1])
-            source = np.searchsorted(found[part], anchors[row, column])
+            here = slice(ends[part.start], ends[part.stop])
+            row, column = np.divmod(place[here], anchors.shape[1])
+            source = turn[here] - part.start
             log_z = log_partition(distance)[source]
             partition[row, column] = log_z
             surprise[row, column] = distance[source[:, None], targets[row]] + log_z[:, None]
@@ -164,6 +181,12 @@ class Choice:
             mean = surprise[row, column].sum(axis=1, where=others) / np.maximum(others.sum(axis=1), 1)
             surprise[row, column] = np.where(own, mean[:, None], surprise[row, column])
         return Options(users, anchors, targets, seen, partition, surprise)
+
+    @staticmethod
+    def _take_nearest(anchors: Vertices, partition: Floats, surprise: Floats) -> None:
+        """Make the nearest option the best of users none of whose options was judged."""
+        rest = np.flatnonzero(np.isinf(partition).all(axis=1) & (anchors[:, 0] >= 0))
+        partition[rest, 0], surprise[rest, 0] = 0, 0
 
     def _hang(self, options: Options, picks: Vertices, taken: Mask) -> Anchors:
         """Return the edges of the options taken, with their weights, and what is wanted of every member."""

@@ -19,20 +19,22 @@ a user to an item has the same constants, the order of the items does not change
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
 from prodige import _core
 from prodige.engine import count_threads
 from prodige.graph import Graph
+from prodige.interactions import parts
 from prodige.pace import Pace
 from prodige.preferences import Preferences
+from prodige.threads import one_thread
 
 # Rounds of flows over the whole run; the loss moves in the fourth digit only from then on.
 N_STEPS = 40
@@ -42,6 +44,15 @@ _CHOICES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 # Directions in which users and items are told apart before they are grouped.
 _N_FACTORS = 64
+
+# Power iterations that find the directions, and rows that groups are learned from at once.
+_N_ITERATIONS = 7
+_BATCH = 8192
+_LEAST_BATCH = 1024
+
+# Shares of a time limit that may be over when directions and groups (users, items, types) are found.
+_FOUND = 0.05
+_GROUPED = (0.2, 0.25, 0.28)
 
 # How far a weight moves of the way that would be right if no other moved.
 _STEP = 0.5
@@ -117,6 +128,7 @@ def choose_sizes(n_users: int, n_items: int, numbers_per_item: float) -> Sizes:
     return Sizes(n_types, n_parents, n_communities, n_free())
 
 
+@one_thread()
 def fit_communities(
     user_items: csr_array, numbers_per_item: float, pace: Pace, random: np.random.RandomState, n_jobs: int | None = None
 ) -> Graph:
@@ -129,14 +141,15 @@ def fit_communities(
     numbers_per_item : float
         Numbers that the graph may take for each user and item.
     pace : Pace
-        Of :data:`N_STEPS` steps.
+        Of :data:`N_STEPS` steps. Its time limit holds for what comes before them, too.
     random : RandomState
+        The same numbers give the same graph with any number of threads, unless ``pace`` goes by time.
     n_jobs : int, optional
 
     Returns
     -------
     Graph
-        Its items are users and items.
+        Its items are users and items. Ctrl-C ends a run early, but not without a graph once there are groups.
 
     Examples
     --------
@@ -152,40 +165,48 @@ def fit_communities(
     """
     n_users, n_items = user_items.shape
     sizes = choose_sizes(n_users, n_items, numbers_per_item)
-    n_jobs = count_threads(n_jobs)
-    with threadpool_limits(n_jobs):
-        users, items = factors(user_items, random)
-        types, likeness = group(users, sizes.n_types, random)
-        communities, _ = group(items, sizes.n_communities, random)
-        centers = unit(sum_rows(users, types, sizes.n_types))
-        parents, _ = group(centers, sizes.n_parents, random)
+    users, items = factors(user_items, random, pace)
+    types, likeness = group(users, sizes.n_types, random, pace, _GROUPED[0])
+    communities, _ = group(items, sizes.n_communities, random, pace, _GROUPED[1])
+    centers = unit(sum_rows(users, types, sizes.n_types))
+    parents, _ = group(centers, sizes.n_parents, random, pace, _GROUPED[2])
 
-    preferences = Preferences(user_items, random)
+    # From here on there is always a graph to keep.
     members = csr_array((np.ones(n_users, np.float32), (types, np.arange(n_users))), shape=(sizes.n_types, n_users))
     n_members = np.maximum(np.bincount(types, minlength=sizes.n_types), 1e-3).astype(np.float32)
-    wanted = preferences.of_groups(members)
-    wanted *= n_members[:, None]
-
-    layers = Layers.start(wanted, parents, communities, sizes.n_communities, n_jobs)
+    wanted = pace.insist(lambda: Preferences(user_items, random, pace).of_groups(members) * n_members[:, None])
+    threads = count_threads(n_jobs)
+    layers = pace.insist(lambda: Layers.start(wanted, parents, communities, sizes.n_communities, threads))
     n = n_users + n_items
     rounds = list(_CHOICES)
-    for progress in pace.run():
-        if rounds and progress >= rounds[0]:
-            rounds.pop(0)
-            layers.choose_edges(sizes.n_free)
-        loss = layers.improve()
-        n_edges = n + layers.n_edges
-        pace.record(progress, loss / n_users, n_edges, (n + sizes.n_hubs + 2 * n_edges) / n)
-    if len(rounds) == len(_CHOICES):  # stopped before there was time for it
-        layers.choose_edges(sizes.n_free)
-    return layers.to_graph(types, 1 - likeness)
+    pace.prepared()
+    try:
+        for progress in pace.run():
+            after = replace(layers)
+            if rounds and progress >= rounds[0]:
+                after.choose_edges(sizes.n_free)
+            loss = after.improve()
+            layers, rounds = after, [share for share in rounds if share > progress]
+            n_edges = n + layers.n_edges
+            pace.record(progress, loss / n_users, n_edges, (n + sizes.n_hubs + 2 * n_edges) / n)
+    except KeyboardInterrupt:
+        pace.stopped = "interrupt"
+
+    def finish() -> Graph:
+        last = replace(layers)
+        if len(rounds) == len(_CHOICES):  # stopped before there was time for it
+            last.choose_edges(sizes.n_free)
+        return last.to_graph(types, 1 - likeness)
+
+    return pace.insist(finish)
 
 
 @dataclass
 class Layers:
     """The graph between types and items, while it is learned.
 
-    A shortcut of length ``inf`` is none, and so is the second community -1 of an item.
+    A shortcut of length ``inf`` is none, and so is the second community -1 of an item. Arrays are replaced, never
+    changed, so that a shallow copy can be improved while this one stays as it is.
 
     Shapes:
         - wanted ``[T, I]``: what the users of a type want; a row adds up to their number
@@ -253,14 +274,14 @@ class Layers:
             self.n_jobs,
         )
         item_moves = move(item_wanted, item_given)
-        self.first_weight += item_moves[:, 0]
-        self.second_weight += item_moves[:, 1]
+        self.first_weight = self.first_weight + item_moves[:, 0]
+        self.second_weight = self.second_weight + item_moves[:, 1]
         is_shortcut = self.shortcut < by_parent
-        self.shortcut[is_shortcut] += move(wanted, given)[is_shortcut]
+        self.shortcut = np.where(is_shortcut, self.shortcut + move(wanted, given), self.shortcut)
         wanted[is_shortcut] = given[is_shortcut] = 0
-        self.offset += move(wanted.sum(axis=1), given.sum(axis=1))
+        self.offset = self.offset + move(wanted.sum(axis=1), given.sum(axis=1))
         n_parents = len(self.base)
-        self.base += move(sum_rows(wanted, self.parent, n_parents), sum_rows(given, self.parent, n_parents))
+        self.base = self.base + move(sum_rows(wanted, self.parent, n_parents), sum_rows(given, self.parent, n_parents))
         return loss
 
     def choose_edges(self, n_edges: int) -> None:
@@ -340,8 +361,8 @@ class Layers:
         for part in range(0, len(reach), 64):
             given += rate[part : part + 64] @ np.exp(-self._distances(reach[part : part + 64]))
         shift = np.log(given / np.maximum(self.wanted.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny))
-        self.first_weight += shift
-        self.second_weight += shift
+        self.first_weight = self.first_weight + shift
+        self.second_weight = self.second_weight + shift
 
     def to_graph(self, types: Labels, user_weight: NDArray[np.floating]) -> Graph:
         """Return the graph of users, items, types, parents and communities, in this order.
@@ -391,7 +412,9 @@ class Layers:
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 
-def factors(user_items: csr_array, random: np.random.RandomState) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def factors(
+    user_items: csr_array, random: np.random.RandomState, pace: Pace
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return users and items as rows of length 1, in the directions that tell them apart best."""
     met = csr_array(
         (np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr), shape=user_items.shape
@@ -400,19 +423,41 @@ def factors(user_items: csr_array, random: np.random.RandomState) -> tuple[NDArr
     of_items = np.maximum(np.asarray(met.sum(axis=0)).ravel(), 1) ** -0.5
     scaled = csr_array(diags_array(of_users) @ met @ diags_array(of_items)).astype(np.float32)
     n_factors = min(_N_FACTORS, min(met.shape))
-    left, values, right = randomized_svd(scaled, n_factors, n_iter=7, random_state=random)
+    n_iter = _N_ITERATIONS
+    if pace.max_time is not None:
+        before = pace.seconds
+        scaled @ np.ones((met.shape[1], n_factors), np.float32)
+        # An iteration is two such products, and takes as long again to make their columns independent.
+        one = 4 * (pace.seconds - before)
+        n_iter = int(np.clip((_FOUND * pace.max_time - pace.seconds) / one, 0, _N_ITERATIONS))
+    left, values, right = randomized_svd(scaled, n_factors, n_iter=n_iter, random_state=random)
     return unit(left * values), unit(right.T * values)
 
 
 def group(
-    rows: NDArray[np.float32], n_groups: int, random: np.random.RandomState
+    rows: NDArray[np.float32], n_groups: int, random: np.random.RandomState, pace: Pace, share: float
 ) -> tuple[Labels, NDArray[np.float32]]:
-    """Return the group of each row, and its likeness (cosine) to the centre of the group."""
+    """Return the group of each row, and its likeness (cosine) to the centre of the group.
+
+    Learning ends when this share of the time is over.
+    """
     n_groups = min(n_groups, len(rows))
-    means = MiniBatchKMeans(n_groups, n_init=1, batch_size=8192, max_iter=30, random_state=random.randint(2**31))
-    labels = means.fit_predict(rows).astype(np.int64)
+    means = MiniBatchKMeans(n_groups, n_init=1, batch_size=_BATCH, max_iter=30, random_state=random.randint(2**31))
+    if pace.max_time is None:
+        labels = means.fit_predict(rows)
+    else:
+        means.set_params(compute_labels=False)
+        n_rows = max(_LEAST_BATCH, 3 * n_groups)
+        for part in chain.from_iterable(parts(len(rows), n_rows) for _ in range(means.max_iter)):
+            if part.start == 0:
+                shuffled = random.permutation(len(rows))
+            if part.stop - part.start >= n_groups:
+                means.partial_fit(rows[shuffled[part]])
+            if pace.due(share):
+                break
+        labels = means.predict(rows)
     centers = unit(means.cluster_centers_)
-    return labels, np.einsum("ij,ij->i", rows, centers[labels])
+    return labels.astype(np.int64), np.einsum("ij,ij->i", rows, centers[labels])
 
 
 def unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -34,6 +34,9 @@ _GROUPS = 256
 # How many times more candidates than asked for are sorted; beyond, ties are thinned out first.
 _CROWD = 8
 
+# Largest answer with room for more items than there are: 1 GiB.
+_MOST_BYTES = 1 << 30
+
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
@@ -131,7 +134,8 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         user_items : sparse matrix or array-like, shape [U, n_items]; also [n_items] for a single user
             What these users, in this order, have met: ``train[users]``. Only needed to leave that out.
         N : int
-            How many items to recommend to each.
+            How many items to recommend to each. More than there are items is refused where the answer would take more
+            than 1 GiB.
         filter_already_liked_items : bool
             Leave out what a user has met.
         filter_items : array-like of int, optional
@@ -165,7 +169,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_is_fitted(self)
         rows = check_ids("users", users, self.n_users_, "user")
-        n = check_integer("N", N, 1, MAX_INT32)
+        n = check_length(N, rows.size, self.n_items_, "item")
         met = self._check_met(user_items, rows.size) if filter_already_liked_items else None
         columns = None if items is None else np.unique(check_ids("items", items, self.n_items_, "item"))
         dropped = None if filter_items is None else check_ids("filter_items", filter_items, self.n_items_, "item")
@@ -179,6 +183,8 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
             if dropped is not None:
                 block[:, dropped] = -np.inf
             if columns is not None:
+                if not columns.size:
+                    continue  # nothing to choose from
                 block = np.ascontiguousarray(block[:, columns])
             found, values = best(block, min(n, block.shape[1]))
             width = found.shape[1]
@@ -199,6 +205,9 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
                 "user_items=train[users], or filter_already_liked_items=False"
             )
         given = user_items if issparse(user_items) else np.asarray(user_items)
+        check_real("user_items", given.dtype)
+        if given.dtype == np.float16:
+            given = given.astype(np.float32)  # no sparse array has it
         if given.ndim == 1 and n_users == 1:  # a row of a sparse array has one axis, one of a sparse matrix has two
             given = given.reshape(1, -1)
         if given.shape != (n_users, self.n_items_):
@@ -267,8 +276,7 @@ def check_interactions(user_items: Any, name: str = "user_items") -> csr_array:
             f"{name} must have two axes, users and items, got shape {given.shape}; "
             "make it of pairs by scipy.sparse.coo_array((counts, (users, items)))"
         )
-    if given.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {given.dtype}; give counts, or 1 for each pair")
+    check_real(name, given.dtype)
     if 0 in given.shape:
         raise ValueError(f"{name} must have users and items, got shape {given.shape}")
     if issparse(given):
@@ -292,6 +300,33 @@ def check_interactions(user_items: Any, name: str = "user_items") -> csr_array:
     if result.nnz == 0:
         raise ValueError(f"{name} of shape {given.shape} has no interaction: there is nothing to learn from")
     return result
+
+
+def check_real(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuse interactions that are not numbers."""
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {dtype}; give counts, or 1 for each pair")
+
+
+def check_length(n: int, n_rows: int, n_columns: int, kind: str) -> int:
+    """Return how many to recommend to each; refuse an answer that is large for no reason.
+
+    Examples
+    --------
+    >>> from prodige.interactions import check_length
+    >>> check_length(2**31 - 1, n_rows=1, n_columns=40, kind="item")
+    Traceback (most recent call last):
+        ...
+    ValueError: N = 2147483647 makes an answer of 16.0 GiB, and there are 40 items; N = 40 gives all of them
+    """
+    length = check_integer("N", n, 1, MAX_INT32)
+    n_bytes = 8 * n_rows * length  # an id and a score, 4 bytes each
+    if length > n_columns and n_bytes > _MOST_BYTES:
+        raise ValueError(
+            f"N = {length} makes an answer of {n_bytes / 2**30:.1f} GiB, and there are {n_columns} {kind}s; "
+            f"N = {n_columns} gives all of them"
+        )
+    return length
 
 
 def check_scores(scores: Scores, users: Ids) -> None:

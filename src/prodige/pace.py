@@ -1,7 +1,7 @@
 """Pace: how far a run has come, who hears of it, and when it ends.
 
-A run counts its steps, so a seed gives the same graph on any machine. Only where a time limit is given does the clock
-decide instead; the schedule then stretches or shrinks with it.
+A run counts its steps, so a seed gives the same graph on the same machine. Only where a time limit is given does the
+clock decide instead; the schedule then stretches or shrinks with it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tqdm.auto import tqdm
 
@@ -44,6 +44,7 @@ class Status:
 
 Callback = Callable[[Status], Any]
 Stopped = Literal["finished", "callback", "interrupt"]
+Result = TypeVar("Result")
 
 
 class Pace:
@@ -75,16 +76,17 @@ class Pace:
         n_steps: int,
         max_time: float | None = None,
         spent: float = 0.0,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback] | None = (),
         verbose: int = 0,
     ) -> None:
         self.n_steps = n_steps
         self.max_time = max_time
-        self.callbacks = callbacks
+        self.callbacks = tuple(callbacks or ())
         self.verbose = verbose
         self.history: list[dict[str, float]] = []
         self.stopped: Stopped = "finished"
         self.spent = spent
+        self.until = 1.0
         self._start = time.perf_counter() - spent
 
     @property
@@ -101,6 +103,37 @@ class Pace:
     def in_a_hurry(self) -> bool:
         """Whether the time left is no more than a few times what was spent so far: enough for a start, not for more."""
         return self.max_time is not None and self.max_time < (1 + _HURRY) * self.seconds
+
+    def due(self, share: float) -> bool:
+        """Whether this share of the time is up, or the run was stopped: what only makes the result better can wait."""
+        return self.stopped != "finished" or (self.max_time is not None and self.seconds >= share * self.max_time)
+
+    def prepared(self, until: float = 1.0) -> None:
+        """Count progress from now on, what went by being preparation, until this share of the time is up."""
+        self.spent = self.seconds
+        self.until = until
+
+    def insist(self, function: Callable[[], Result]) -> Result:
+        """Return what a function makes. Ctrl-C ends the run, but not without it: it is made once more, only once.
+
+        Examples
+        --------
+        >>> from prodige.pace import Pace
+        >>> pace, presses = Pace(n_steps=2), [KeyboardInterrupt]
+        >>> def work():
+        ...     if presses:
+        ...         raise presses.pop()
+        ...     return "what the run was for"
+        >>> pace.insist(work), pace.stopped
+        ('what the run was for', 'interrupt')
+        """
+        if self.stopped == "interrupt":
+            return function()
+        try:
+            return function()
+        except KeyboardInterrupt:
+            self.stopped = "interrupt"
+            return function()
 
     def run(self, end: float = 1.0) -> Iterator[float]:
         """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""
@@ -120,7 +153,7 @@ class Pace:
     def _progress(self, step: int) -> float:
         if self.max_time is None:
             return step / self.n_steps
-        room = self.max_time - self.spent
+        room = self.until * self.max_time - self.spent
         return (self.seconds - self.spent) / room if room > 0 else 1.0
 
     def record(self, progress: float, loss: float, n_edges: int, numbers_per_item: float) -> None:

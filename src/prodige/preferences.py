@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from prodige.interactions import parts
+from prodige.pace import Pace
 
 # What is tried: exponents of the popularity of an item in the cosine, and of the likeness in the preference.
 DISCOUNTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -20,6 +21,15 @@ SHARPNESS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 
 # The share of every preference that follows popularity alone: what nobody near has met is not impossible.
 BACKGROUND = 0.02
+
+# What is usual, where there is nothing to measure or no time for it.
+_USUAL = 0.5, 1.0
+
+# Shares of a time limit that may be over when what is measured, and what groups want, is known. Where there is a limit,
+# work is cut into pieces of so many users or groups, between which the clock is looked at.
+_MEASURED = 0.4
+_SPREAD = 0.55
+_PIECE = 64
 
 # Multiplications that a measurement may take, and the users that it needs at least.
 _WORK = 4e9
@@ -41,6 +51,8 @@ class Preferences:
         Interactions; only whether there is one counts.
     random : RandomState
         Draws the users that are measured.
+    pace : Pace, optional
+        Where its time runs out, or it was stopped, less is measured, and groups want what they met and no more.
 
     Attributes
     ----------
@@ -61,7 +73,8 @@ class Preferences:
     1
     """
 
-    def __init__(self, user_items: csr_array, random: np.random.RandomState) -> None:
+    def __init__(self, user_items: csr_array, random: np.random.RandomState, pace: Pace | None = None) -> None:
+        self._pace = Pace(0) if pace is None else pace
         self._met = csr_array((np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr))
         self._met.resize(user_items.shape)
         counts = np.asarray(self._met.sum(axis=0)).ravel()
@@ -81,8 +94,9 @@ class Preferences:
         """
         profiles = csr_array(groups @ self._met)
         wanted = np.empty(profiles.shape, dtype=np.float32)
-        for part in parts(profiles.shape[0], _BLOCK // max(self._met.shape)):
-            wanted[part] = self._spread(profiles[part], self._likeness)
+        for part in parts(profiles.shape[0], self._at_once()):
+            late = self._pace.due(_SPREAD)
+            wanted[part] = profiles[part].toarray() if late else self._spread(profiles[part], self._likeness)
         # Relative to the largest of a row, so that no power underflows.
         wanted /= np.maximum(wanted.max(axis=1, keepdims=True), np.finfo(np.float32).tiny)
         np.power(wanted, self.sharpness, out=wanted)
@@ -116,18 +130,32 @@ class Preferences:
         n_users = int(np.clip(_WORK / (2 * len(DISCOUNTS) * self._met.nnz), _FEWEST_USERS, _MOST_USERS))
         able = np.flatnonzero(np.diff(self._met.indptr) > 1)  # with one item alone there are no others
         if able.size == 0:
-            return 0.5, 1.0
+            return _USUAL
         users = np.sort(random.permutation(able)[:n_users])
         ranks = np.zeros(len(DISCOUNTS))
         losses = np.zeros((len(DISCOUNTS), len(SHARPNESS)))
-        for part in parts(users.size, _BLOCK // max(self._met.shape)):
-            for row, discount in enumerate(DISCOUNTS):
-                rank, loss = self._judge(users[part], discount)
-                ranks[row] += rank
-                losses[row] += loss
+        n_judged = 0
+        for part in parts(users.size, self._at_once()):
+            judged = []
+            for discount in DISCOUNTS:
+                if self._pace.due(_MEASURED):
+                    break
+                judged.append(self._judge(users[part], discount))
+            if len(judged) < len(DISCOUNTS):
+                break  # of these users, not all discounts can be compared
+            ranks += [rank for rank, _ in judged]
+            losses += [loss for _, loss in judged]
+            n_judged += 1
+        if not n_judged:
+            return _USUAL
         # The order of items is what counts, and sharpness does not change it.
         row = int(ranks.argmin())
         return DISCOUNTS[row], SHARPNESS[int(losses[row].argmin())]
+
+    def _at_once(self) -> int:
+        """Return how many rows to work on at once."""
+        most = _BLOCK // int(max(self._met.shape))
+        return most if self._pace.max_time is None else min(most, _PIECE)
 
     def _judge(self, users: NDArray[np.int64], discount: float) -> tuple[float, NDArray[np.float64]]:
         """Return the sums over users of the log rank of their own items, and of -log probability by sharpness."""

@@ -39,6 +39,7 @@ from prodige.interactions import check_interactions
 from prodige.pace import Pace
 from prodige.skeleton import Skeleton, choose_skeleton
 from prodige.softmax import reach, softmax_loss
+from prodige.threads import one_thread
 
 # Steps of a whole run, the shares of it between which the skeleton is thinned, and those after which users choose
 # anchors again: late, when searches are fast. What is left of the run learns weights, in ever smaller steps.
@@ -54,6 +55,12 @@ _START_ROOM = 1.25
 # Edges beyond those that connect the graph: the part of them that goes into the skeleton. The others are for users.
 _SKELETON_SHARE = 0.9
 
+# The share of a time limit after which weights are learned no more: at last, users choose anchors once again.
+# They judge what they may hang on until this share is over, and for so many seconds after Ctrl-C.
+_LEARNED = 0.6
+_JUDGED = 0.9
+_PATIENCE = 2.0
+
 # Sources of a step, and its rate in nats.
 _N_SOURCES = 256
 _RATE = 0.04
@@ -61,6 +68,7 @@ _RATE = 0.04
 Ids = NDArray[np.int32]
 
 
+@one_thread()
 def fit_ranking(
     user_items: Any,
     edges: CandidateEdges = "normal",
@@ -121,15 +129,16 @@ def fit_ranking(
     pace = Pace(N_STEPS) if pace is None else pace
     met = check_interactions(user_items)
     met.data[:] = 1
-    joined = join(met, edges, random)
-    run = Run(met, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs))
+    joined = join(met, edges, random, pace)
+    run = Run(met, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs), pace)
+    pace.prepared(until=_LEARNED)
     try:
         for progress in pace.run():
             loss = run.step(progress)
             pace.record(progress, loss, run.n_kept, 1 + 2 * run.n_kept / joined.n_vertices)
     except KeyboardInterrupt:
         pace.stopped = "interrupt"
-    return run.finish()
+    return pace.insist(run.finish)
 
 
 def edges_allowed(numbers_per_item: float, joined: Candidates) -> int:
@@ -149,13 +158,20 @@ class Run:
     """The moving parts of one call of :func:`fit_ranking`."""
 
     def __init__(
-        self, met: csr_array, joined: Candidates, n_edges: int, random: np.random.RandomState, n_jobs: int
+        self,
+        met: csr_array,
+        joined: Candidates,
+        n_edges: int,
+        random: np.random.RandomState,
+        n_jobs: int,
+        pace: Pace | None = None,
     ) -> None:
         self.met = met
         self.joined = joined
         self.n_edges = n_edges
         self.random = random
         self.n_jobs = n_jobs
+        self.pace = Pace(0) if pace is None else pace
         n_users, n_items = map(int, met.shape)
         n_start = max(_START_EDGES * joined.n_vertices, _START_ROOM * (n_edges - n_users))
         self.skeleton = Skeleton.of(joined, n_items, *choose_skeleton(joined, n_users, int(n_start), random))
@@ -166,6 +182,7 @@ class Run:
         self._order = np.empty(0, dtype=np.int32)
         self._n_steps = 0
         self._choices = list(CHOICES)
+        self._until = math.inf
 
     @property
     def n_kept(self) -> int:
@@ -264,11 +281,18 @@ class Run:
         weight = np.maximum(skeleton.weight * np.float32(math.exp(found.x)), np.float32(SHORTEST))
         self.skeleton = replace(skeleton, weights=Weights.of(weight))
 
+    def _is_late(self) -> bool:
+        """Whether users must choose by what is known: the time is up, or Ctrl-C was pressed a while ago."""
+        pace = self.pace
+        if pace.stopped == "interrupt":
+            self._until = min(self._until, pace.seconds + _PATIENCE)
+        return pace.seconds > self._until or (pace.max_time is not None and pace.seconds > _JUDGED * pace.max_time)
+
     def _choose(self, most: int, judge: bool = True) -> Anchors:
         """Let all users outside the skeleton choose anchors, up to so many each."""
         self.skeleton = self.skeleton.release()
         positives = draw_positives(self.met, self.random)
-        choice = Choice(self.skeleton, self.engine, self.joined, positives, self.n_jobs)
+        choice = Choice(self.skeleton, self.engine, self.joined, positives, self.n_jobs, self._is_late)
         self.anchors = choice.make(most, self.n_edges - self.skeleton.n_edges, judge)
         self._order = np.empty(0, dtype=np.int32)
         return self.anchors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import warnings
@@ -17,10 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prodige import fileformat
-from prodige._validation import MAX_INT32, check_ids, check_integer
+from prodige._validation import MAX_INT32, check_ids
 from prodige.engine import count_threads
 from prodige.graph import Graph
-from prodige.interactions import Recommender, best, check_interactions, parts
+from prodige.interactions import Recommender, best, check_interactions, check_length, parts
 from prodige.pace import Callback, Pace
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ _BLOCK = 1 << 24
 
 # Stands for the distance of items without a path when likelihoods are compared.
 _UNREACHABLE = 1e4
+
+# What a user takes while it is placed: its id, its edge and its row of interactions, some of them more than once.
+_BYTES_PER_USER = 128
+_MOST_BYTES = 1 << 30
+
+# Bytes of a file's header for all but the labels.
+_REST_OF_HEADER = 1 << 12
 
 Ids = NDArray[np.int64]
 Distances = NDArray[np.float32]
@@ -59,14 +67,15 @@ class GraphRecommender(Recommender):
         (:mod:`prodige.rankfit`): user-item pairs with 16 cosine neighbours of each user and item, the pairs alone, or
         50 random edges for each vertex.
     max_time : float, optional
-        Seconds for the fit.
+        Seconds for the fit. It is kept within 2 seconds or a fifth, but for tables so large that to read them and to
+        make one step takes longer.
     random_state : int, RandomState or None
-        The same seed gives the same graph.
+        A seed gives the same graph on the same machine with any number of threads, unless ``max_time`` is given.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
         Above 0 shows a progress bar.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, optional
         Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the fit, and
         ``graph_`` is as good as it got.
 
@@ -79,7 +88,8 @@ class GraphRecommender(Recommender):
     history_ : list of dict
         One entry for each step of the fit.
     stopped_ : {"finished", "callback", "interrupt"}
-        How the fit ended.
+        How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before users and items are grouped there is
+        none to keep, and the model stays as it was.
     user_labels_, item_labels_ : list of str or None
         As given to ``fit``; saved with the model.
     n_users_, n_items_, n_features_in_ : int
@@ -107,6 +117,11 @@ class GraphRecommender(Recommender):
     >>> ids
     array([3], dtype=int32)
     """
+
+    _ways: Ways
+    graph_: Graph
+    user_labels_: list[str] | None
+    item_labels_: list[str] | None
 
     def __init__(
         self,
@@ -144,7 +159,7 @@ class GraphRecommender(Recommender):
             Above 0 where a user met an item.
         y : ignored
         user_labels, item_labels : sequence of str, optional
-            Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model.
+            Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model. A file has room for 16 MiB.
         """
         start = time.perf_counter()
         interactions = check_interactions(user_items)
@@ -154,12 +169,15 @@ class GraphRecommender(Recommender):
             check_labels("user_labels", user_labels, n_users),
             check_labels("item_labels", item_labels, n_items),
         )
+        check_room(users, items)
         random = check_random_state(self.random_state)
         if self.edges == "hubs":
             from prodige.communities import N_STEPS, fit_communities
 
             pace = self._pace(N_STEPS, start)
             graph = fit_communities(interactions, self.numbers_per_item, pace, random, self.n_jobs)
+            idle = np.flatnonzero(np.diff(interactions.indptr) == 0)
+            graph = pace.insist(lambda: place_idle(graph, n_users, idle, self.n_jobs))
         else:
             from prodige.rankfit import N_STEPS, fit_ranking
 
@@ -167,13 +185,7 @@ class GraphRecommender(Recommender):
             graph = fit_ranking(
                 interactions, self.edges, self.numbers_per_item, pace=pace, random_state=random, n_jobs=self.n_jobs
             )
-        self._remember(interactions)
-        self.user_labels_, self.item_labels_ = users, items
-        self.history_, self.stopped_ = pace.history, pace.stopped
-        self._take(graph)
-        idle = np.flatnonzero(np.diff(interactions.indptr) == 0)
-        if self.edges == "hubs" and idle.size:
-            self._hang(idle, self._nearest_anchors(csr_array((idle.size, n_items))))
+        self._become(graph, n_users, users, items, history_=pace.history, stopped_=pace.stopped)
         if pace.stopped == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         return self
@@ -187,7 +199,8 @@ class GraphRecommender(Recommender):
         Parameters
         ----------
         users : int or array-like of int
-            Their ids. Ids from ``n_users_`` on are new; new users that are skipped count as users without interactions.
+            Their ids. Ids from ``n_users_`` on are new; new users that are skipped count as users without interactions,
+            unless they are so many that they would take more than 1 GiB, which is refused.
         user_items : sparse matrix or array-like, shape [len(users), n_items]
             What they met.
 
@@ -218,16 +231,16 @@ class GraphRecommender(Recommender):
                 'ways of others in a graph without hubs; fit anew, or use edges="hubs"'
             )
         n_users = max(self.n_users_, int(ids.max(initial=-1)) + 1)
+        check_gap(ids, self.n_users_)
         skipped = np.setdiff1d(np.arange(self.n_users_, n_users), ids)
         placed = np.concatenate([ids, skipped])
         met.resize(placed.size, self.n_items_)
         shift = n_users - self.n_users_
-        anchors = self._nearest_anchors(met)
+        anchors = self._ways.nearest_anchors(met, self.n_jobs)
         anchors += np.where(anchors >= self.n_users_, shift, 0)
-        if shift:
-            self.user_labels_ = None  # there are none for the new ones
-            self._grow(shift)
-        self._hang(placed, anchors)
+        graph = hang(grow(self.graph_, self.n_users_, shift), n_users, placed, anchors)
+        user_labels = None if shift else self.user_labels_  # there are none for the new ones
+        self._become(graph, n_users, user_labels, self.item_labels_)
         return self
 
     def _check_parameters(self) -> None:
@@ -245,70 +258,21 @@ class GraphRecommender(Recommender):
         spent = time.perf_counter() - start
         return Pace(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
 
-    def _take(self, graph: Graph) -> None:
-        """Make a graph the one in use."""
-        self.graph_ = graph
-        self._kept: tuple[Ids, Distances] | None = None  # see _from
-        self._hooked: tuple[Ids, Distances] | None = None  # see _hooks
-
-    # -- users that hang on one vertex -------------------------------------------------------------------------------
-
-    def _nearest_anchors(self, met: csr_array) -> Ids:
-        """Return for each row of items the vertex from where they are most likely; popular ones for empty rows."""
-        graph = self.graph_
-        # Groups, or all users of a graph without any.
-        candidates = np.arange(graph.n_items, graph.n_vertices) if graph.n_hubs else np.arange(self.n_users_)
-        is_idle = np.diff(met.indptr) == 0
-        rows = csr_array((np.ones(met.nnz), met.indices, met.indptr), shape=met.shape)
-        rows = vstack([rows, csr_array(self._popularity()[None])], format="csr")
-        total = np.asarray(rows.sum(axis=1)).ravel()
-        best, anchors = np.full(total.size, np.inf), np.full(total.size, candidates[0])
-        for part in parts(candidates.size, _BLOCK // self.n_items_):
-            distances = self._from(candidates[part]).astype(np.float64)
-            distances[~np.isfinite(distances)] = _UNREACHABLE
-            losses = (rows @ distances.T) / np.maximum(total, 1e-9)[:, None] + logsumexp(-distances, axis=1)
-            choice = losses.argmin(axis=1)
-            loss = losses[np.arange(choice.size), choice]
-            anchors = np.where(loss < best, candidates[part][choice], anchors)
-            best = np.minimum(loss, best)
-        return np.where(is_idle, anchors[-1], anchors[:-1])
-
-    def _popularity(self) -> NDArray[np.float64]:
-        """Return how popular items are as far as the graph knows: the shorter or the more edges, the more popular."""
-        graph, items = self.graph_, slice(self.n_users_, self.n_users_ + self.n_items_)
-        if not graph.n_hubs:
-            return graph.degrees()[items].astype(np.float64) + 1e-9
-        shortest = np.full(graph.n_vertices, np.inf)
-        np.minimum.at(shortest, graph.edges.i, graph.edges.weight)
-        return np.asarray(np.exp(shortest[items].min() - shortest[items]))
-
-    def _grow(self, n_new: int) -> None:
-        """Add users without edges; all vertices after the users move up."""
-        graph = self.graph_
-        tails, heads = (ends + np.where(ends >= self.n_users_, n_new, 0) for ends in (graph.edges.i, graph.edges.j))
-        self.n_users_ += n_new
-        self._take(
-            Graph.from_edges(
-                tails,
-                heads,
-                graph.edges.weight,
-                n_vertices=graph.n_vertices + n_new,
-                n_items=graph.n_items + n_new,
-            )
+    def _become(
+        self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any
+    ) -> None:
+        """Take on what was learned, all of it in one step: neither Ctrl-C nor another thread finds half of it."""
+        n_items = graph.n_items - n_users
+        self.__dict__.update(
+            graph_=graph,
+            n_users_=n_users,
+            n_items_=n_items,
+            n_features_in_=n_items,
+            user_labels_=user_labels,
+            item_labels_=item_labels,
+            _ways=Ways(graph, n_users),
+            **others,
         )
-
-    def _hang(self, users: Ids, anchors: Ids) -> None:
-        """Give users one edge, in place of those they have."""
-        graph = self.graph_
-        is_moved = np.zeros(graph.n_vertices, dtype=bool)
-        is_moved[users] = True
-        stays = ~(is_moved[graph.edges.i] | is_moved[graph.edges.j])
-        # Its length changes nothing for the user, whose every path begins with it: one like any other.
-        length = float(np.median(graph.edges.weight[graph.edges.i < self.n_users_]))
-        tails = np.concatenate([graph.edges.i[stays], users])
-        heads = np.concatenate([graph.edges.j[stays], anchors])
-        weights = np.concatenate([graph.edges.weight[stays], np.full(users.size, length, np.float32)])
-        self._take(Graph.from_edges(tails, heads, weights, n_vertices=graph.n_vertices, n_items=graph.n_items))
 
     # -- what is learned ---------------------------------------------------------------------------------------------
 
@@ -347,7 +311,8 @@ class GraphRecommender(Recommender):
             Items to leave out.
         """
         check_is_fitted(self)
-        return self._similar(itemid, N, filter_items, "item", self.n_users_, self.n_items_)
+        ways = self._ways
+        return self._similar(ways, itemid, N, filter_items, "item", ways.n_users, ways.items.size)
 
     def similar_users(
         self, userid: ArrayLike, N: int = 10, filter_users: ArrayLike | None = None
@@ -363,19 +328,20 @@ class GraphRecommender(Recommender):
             Users to leave out.
         """
         check_is_fitted(self)
-        return self._similar(userid, N, filter_users, "user", 0, self.n_users_)
+        ways = self._ways
+        return self._similar(ways, userid, N, filter_users, "user", 0, ways.n_users)
 
     def _similar(
-        self, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
+        self, ways: Ways, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         sources = check_ids(f"{kind}id", ids, n, kind)
-        wanted = check_integer("N", N, 1, MAX_INT32)
+        wanted = check_length(N, sources.size, n, kind)
         dropped = None if left_out is None else check_ids(f"filter_{kind}s", left_out, n, kind)
         found = np.full((sources.size, wanted), -1, dtype=np.int32)
         scores = np.full((sources.size, wanted), -np.inf, dtype=np.float32)
         targets = np.arange(first, first + n)
         for part in parts(sources.size, _BLOCK // n):
-            block = np.negative(self.graph_.distances(first + sources[part], targets, n_jobs=self.n_jobs))
+            block = np.negative(ways.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
             # Itself comes first, also where others are at distance 0: nothing is above infinity.
             own = np.arange(len(block)), sources[part]
             block[own] = np.inf
@@ -387,39 +353,7 @@ class GraphRecommender(Recommender):
         return (found[0], scores[0]) if np.ndim(ids) == 0 else (found, scores)
 
     def _scores(self, users: Ids) -> Distances:
-        """Return distances below 0. Users with one edge have the distances of the vertex they hang on."""
-        hooks, lengths = self._hooks()
-        rows, place = np.unique(hooks[users], return_inverse=True)
-        return np.asarray(np.negative(self._from(rows)[place] + lengths[users][:, None]))
-
-    def _hooks(self) -> tuple[Ids, Distances]:
-        """Return the vertex from where the paths of each user begin, and how far it is: itself if it has more edges."""
-        if self._hooked is None:
-            graph, users = self.graph_, np.arange(self.n_users_)
-            hooks, lengths = users.copy(), np.zeros(users.size, np.float32)
-            is_single = graph.degrees()[: users.size] == 1
-            for ends, others in ((graph.edges.i, graph.edges.j), (graph.edges.j, graph.edges.i)):
-                mine = np.flatnonzero(ends < users.size)
-                mine = mine[is_single[ends[mine]]]
-                hooks[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
-            self._hooked = hooks, lengths
-        return self._hooked
-
-    def _from(self, vertices: Ids) -> Distances:
-        """Return distances from vertices to all items; those from groups are kept, as users share them."""
-        graph = self.graph_
-        items = np.arange(self.n_users_, self.n_users_ + self.n_items_)
-        if graph.n_hubs == 0 or graph.n_hubs * self.n_items_ > _MOST_KEPT or (vertices < graph.n_items).any():
-            return np.asarray(graph.distances(vertices, items, n_jobs=self.n_jobs))
-        if self._kept is None:
-            self._kept = np.full(graph.n_hubs, -1), np.empty((0, self.n_items_), np.float32)
-        place, rows = self._kept
-        missing = vertices[place[vertices - graph.n_items] < 0]
-        if missing.size:
-            place[missing - graph.n_items] = len(rows) + np.arange(missing.size)
-            rows = np.concatenate([rows, graph.distances(missing, items, n_jobs=self.n_jobs)])
-            self._kept = place, rows
-        return np.asarray(rows[place[vertices - graph.n_items]])
+        return np.asarray(np.negative(self._ways.distances(users, self.n_jobs)))
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -465,26 +399,167 @@ class GraphRecommender(Recommender):
         prodige.fileformat.FileFormatError
             If it is not a sound file, or a graph of something else.
         """
-        metadata = fileformat.describe(path).metadata
-        graph = Graph.load(path)
+        description, i, j, weight = fileformat.read(path)  # once: the next moment it may be another file
+        n_vertices, n_items, metadata = description.n_vertices, description.n_items, description.metadata
         if metadata.get("model") != cls.__name__:
             raise fileformat.FileFormatError(f"{path}: it holds no {cls.__name__}; open it with Graph.load")
         n_users, numbers, edges = (metadata.get(key) for key in ("n_users", "numbers_per_item", "edges"))
-        if not isinstance(n_users, int) or not 0 < n_users < graph.n_items or edges not in EDGES:
+        if not isinstance(n_users, int) or not 0 < n_users < n_items or edges not in EDGES:
             raise fileformat.FileFormatError(f"{path}: n_users = {n_users!r} or edges = {edges!r} cannot be right")
         if not isinstance(numbers, (int, float)):
             raise fileformat.FileFormatError(f"{path}: numbers_per_item = {numbers!r} cannot be right")
-        model = cls(numbers_per_item=numbers, edges=edges)
-        model.n_users_, model.n_items_ = n_users, graph.n_items - n_users
-        model.n_features_in_ = model.n_items_
         try:
-            model.user_labels_ = check_labels("user_labels", metadata.get("user_labels"), model.n_users_)
-            model.item_labels_ = check_labels("item_labels", metadata.get("item_labels"), model.n_items_)
+            users = check_labels("user_labels", metadata.get("user_labels"), n_users)
+            items = check_labels("item_labels", metadata.get("item_labels"), n_items - n_users)
         except (TypeError, ValueError) as error:
             raise fileformat.FileFormatError(f"{path}: {error}") from None
-        model.history_, model.stopped_ = [], "finished"
-        model._take(graph)
+        model = cls(numbers_per_item=numbers, edges=edges)
+        graph = Graph.from_edges(i, j, weight, n_vertices=n_vertices, n_items=n_items)
+        model._become(graph, n_users, users, items, history_=[], stopped_="finished")
         return model
+
+
+class Ways:
+    """The ways from users to items in a graph; a model that changes its graph gets new ones.
+
+    Distances are kept when they are known. They are computed first, and then what is kept is replaced whole: threads
+    may ask side by side, and Ctrl-C leaves nothing behind that was not computed.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_users : int
+        Users are vertices 0 to ``n_users - 1``, and all other items of the graph are items.
+    """
+
+    def __init__(self, graph: Graph, n_users: int) -> None:
+        self.graph = graph
+        self.n_users = n_users
+        self.items = np.arange(n_users, graph.n_items)
+        self._hooked: tuple[Ids, Distances] | None = None  # see _hooks
+        self._kept: tuple[Ids, Distances] | None = None  # see _from
+
+    def distances(self, users: Ids, n_jobs: int | None) -> Distances:
+        """Return distances from users to all items. Users with one edge have those of the vertex they hang on."""
+        hooks, lengths = self._hooks()
+        rows, place = np.unique(hooks[users], return_inverse=True)
+        return np.asarray(self._from(rows, n_jobs)[place] + lengths[users][:, None])
+
+    def nearest_anchors(self, met: csr_array, n_jobs: int | None) -> Ids:
+        """Return for each row of items the vertex from where they are most likely; popular ones for empty rows."""
+        graph = self.graph
+        # Groups, or all users of a graph without any.
+        candidates = np.arange(graph.n_items, graph.n_vertices) if graph.n_hubs else np.arange(self.n_users)
+        is_idle = np.diff(met.indptr) == 0
+        rows = csr_array((np.ones(met.nnz), met.indices, met.indptr), shape=met.shape)
+        rows = vstack([rows, csr_array(self._popularity()[None])], format="csr")
+        total = np.asarray(rows.sum(axis=1)).ravel()
+        best, anchors = np.full(total.size, np.inf), np.full(total.size, candidates[0])
+        for part in parts(candidates.size, _BLOCK // self.items.size):
+            distances = self._from(candidates[part], n_jobs).astype(np.float64)
+            distances[~np.isfinite(distances)] = _UNREACHABLE
+            losses = (rows @ distances.T) / np.maximum(total, 1e-9)[:, None] + logsumexp(-distances, axis=1)
+            choice = losses.argmin(axis=1)
+            loss = losses[np.arange(choice.size), choice]
+            anchors = np.where(loss < best, candidates[part][choice], anchors)
+            best = np.minimum(loss, best)
+        return np.where(is_idle, anchors[-1], anchors[:-1])
+
+    def _popularity(self) -> NDArray[np.float64]:
+        """Return how popular items are as far as the graph knows: the shorter or the more edges, the more popular."""
+        graph = self.graph
+        if not graph.n_hubs:
+            return graph.degrees()[self.items].astype(np.float64) + 1e-9
+        shortest = np.full(graph.n_vertices, np.inf)
+        np.minimum.at(shortest, graph.edges.i, graph.edges.weight)
+        return np.asarray(np.exp(shortest[self.items].min() - shortest[self.items]))
+
+    def _hooks(self) -> tuple[Ids, Distances]:
+        """Return the vertex from where the paths of each user begin, and how far it is: itself if it has more edges."""
+        hooked = self._hooked
+        if hooked is None:
+            graph, users = self.graph, np.arange(self.n_users)
+            hooks, lengths = users.copy(), np.zeros(users.size, np.float32)
+            is_single = graph.degrees()[: users.size] == 1
+            for ends, others in ((graph.edges.i, graph.edges.j), (graph.edges.j, graph.edges.i)):
+                mine = np.flatnonzero(ends < users.size)
+                mine = mine[is_single[ends[mine]]]
+                hooks[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
+            hooked = self._hooked = hooks, lengths
+        return hooked
+
+    def _from(self, vertices: Ids, n_jobs: int | None) -> Distances:
+        """Return distances from vertices to all items; those from groups are kept, as users share them."""
+        graph, n_items = self.graph, self.items.size
+        if graph.n_hubs == 0 or graph.n_hubs * n_items > _MOST_KEPT or (vertices < graph.n_items).any():
+            return np.asarray(graph.distances(vertices, self.items, n_jobs=n_jobs))
+        place, rows = self._kept or (np.full(graph.n_hubs, -1), np.empty((0, n_items), np.float32))
+        missing = vertices[place[vertices - graph.n_items] < 0]
+        if missing.size:
+            rows = np.concatenate([rows, graph.distances(missing, self.items, n_jobs=n_jobs)])
+            place = place.copy()
+            place[missing - graph.n_items] = np.arange(len(rows) - missing.size, len(rows))
+            self._kept = place, rows
+        return np.asarray(rows[place[vertices - graph.n_items]])
+
+
+# -- users that hang on one vertex -----------------------------------------------------------------------------------
+
+
+def place_idle(graph: Graph, n_users: int, idle: Ids, n_jobs: int | None) -> Graph:
+    """Return the graph with users of whom nothing is known where the most popular items are near."""
+    if not idle.size:
+        return graph
+    nothing = csr_array((idle.size, graph.n_items - n_users))
+    return hang(graph, n_users, idle, Ways(graph, n_users).nearest_anchors(nothing, n_jobs))
+
+
+def grow(graph: Graph, n_users: int, n_new: int) -> Graph:
+    """Return the graph with more users, without edges; all vertices after the users move up."""
+    if not n_new:
+        return graph
+    tails, heads = (ends + np.where(ends >= n_users, n_new, 0) for ends in (graph.edges.i, graph.edges.j))
+    return Graph.from_edges(
+        tails, heads, graph.edges.weight, n_vertices=graph.n_vertices + n_new, n_items=graph.n_items + n_new
+    )
+
+
+def hang(graph: Graph, n_users: int, users: Ids, anchors: Ids) -> Graph:
+    """Return the graph in which some users have one edge, in place of those they had."""
+    is_moved = np.zeros(graph.n_vertices, dtype=bool)
+    is_moved[users] = True
+    stays = ~(is_moved[graph.edges.i] | is_moved[graph.edges.j])
+    # Its length changes nothing for the user, whose every path begins with it: one like any other.
+    length = float(np.median(graph.edges.weight[graph.edges.i < n_users]))
+    tails = np.concatenate([graph.edges.i[stays], users])
+    heads = np.concatenate([graph.edges.j[stays], anchors])
+    weights = np.concatenate([graph.edges.weight[stays], np.full(users.size, length, np.float32)])
+    return Graph.from_edges(tails, heads, weights, n_vertices=graph.n_vertices, n_items=graph.n_items)
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_gap(users: Ids, n_users: int) -> None:
+    """Refuse ids so far from those in use that the users between them would fill the memory."""
+    n_skipped = int(users.max(initial=-1)) + 1 - n_users - np.count_nonzero(users >= n_users)
+    n_bytes = n_skipped * _BYTES_PER_USER
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(
+            f"users[{users.argmax()}] = {users.max()} skips {n_skipped} ids, which would be users without "
+            f"interactions and take about {n_bytes / 2**30:.1f} GiB; number new users from {n_users} on"
+        )
+
+
+def check_room(user_labels: list[str] | None, item_labels: list[str] | None) -> None:
+    """Refuse labels that no file has room for, before there is a model that cannot be saved."""
+    n_bytes = len(json.dumps([user_labels, item_labels]))
+    most = fileformat.MAX_HEADER - _REST_OF_HEADER
+    if n_bytes > most:
+        raise ValueError(
+            f"user_labels and item_labels take {n_bytes} bytes in a file, at most {most} are possible; "
+            "fit without them and keep them in a file of their own, or make them shorter"
+        )
 
 
 def check_labels(name: str, labels: Any, n: int) -> list[str] | None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_limits
 
 from prodige.baselines import (
     ALS,
@@ -25,10 +26,10 @@ from prodige.baselines import (
     MetricLearning,
     Popularity,
     RecommenderBaseline,
-    recommending,
 )
 from prodige.interactions import Recommender
 from prodige.ranking import evaluate_ranking, leave_one_out
+from strategies import many
 
 # Users of three circles with items of their own, and now and then one of another circle.
 RNG = np.random.default_rng(0)
@@ -117,14 +118,41 @@ class TestRecommender:
     def test_same_seed_same_bits(self, model: RecommenderBaseline, unfitted: RecommenderBaseline) -> None:
         assert every_score(clone(unfitted).fit(USER_ITEMS)).tobytes() == every_score(model).tobytes()
 
-    def test_threads_hardly_matter_and_are_given_back(
-        self, model: RecommenderBaseline, unfitted: RecommenderBaseline, monkeypatch: pytest.MonkeyPatch
+    def test_any_number_of_threads_gives_the_same(
+        self, model: RecommenderBaseline, unfitted: RecommenderBaseline
     ) -> None:
+        table = many(1500, 400)
+        short = {"n_epochs": 1, "n_iterations": 2}
+        short = {name: value for name, value in short.items() if name in unfitted.get_params()}
         before = torch.get_num_threads()
-        monkeypatch.setattr(recommending, "_USERS_PER_THREAD", 20)
-        other = clone(unfitted).set_params(n_jobs=2).fit(USER_ITEMS)
+        learned = []
+        for n_jobs in (1, 2, 3):
+            # Threads of BLAS are set from outside: they are not to matter either.
+            with threadpool_limits(n_jobs):
+                fitted = clone(unfitted).set_params(n_jobs=n_jobs, **short).fit(table)
+            arrays = [value for _, value in sorted(vars(fitted).items()) if isinstance(value, np.ndarray)]
+            arrays += [value.data for _, value in sorted(vars(fitted).items()) if isinstance(value, csr_array)]
+            assert arrays
+            learned.append([array.tobytes() for array in arrays])
         assert torch.get_num_threads() == before
-        assert_allclose(every_score(other), every_score(model), atol=1e-2)
+        assert learned[0] == learned[1] == learned[2]
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+    def test_a_failed_fit_leaves_the_old_model(
+        self, error: type[BaseException], model: RecommenderBaseline, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before, state, fit = every_score(model), dict(vars(model)), type(model)._fit
+
+        def fails(self: Any, user_items: csr_array) -> None:
+            fit(self, user_items)
+            raise error
+
+        monkeypatch.setattr(type(model), "_fit", fails)
+        with pytest.raises(error):
+            model.fit(USER_ITEMS[:40, :20])
+        assert vars(model).keys() == state.keys()
+        assert all(vars(model)[name] is value for name, value in state.items())
+        assert_array_equal(every_score(model), before)
 
     def test_no_global_random_numbers(self, unfitted: RecommenderBaseline) -> None:
         before = generators()

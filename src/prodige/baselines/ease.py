@@ -29,7 +29,7 @@ class EASE(RecommenderBaseline):
     random_state : int, RandomState or None
         Nothing is random here.
     n_jobs : int, optional
-        As many threads as NumPy's linear algebra takes.
+        One thread works: sums that several share out have other last bits.
     verbose : int
         Nothing to show here.
 

@@ -50,9 +50,9 @@ class MetricLearning(RecommenderBaseline):
     n_samples : int or None
         Items that stand for all in a step, drawn anew for each; None for all. Time grows with it.
     random_state : int, RandomState or None
-        Seed. The same seed and number of threads give the same bits; other numbers of threads, nearly the same.
+        Seed.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        One thread works: sums that several share out have other last bits.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -110,7 +110,7 @@ class MetricLearning(RecommenderBaseline):
         random = check_random_state(self.random_state)
         active = np.flatnonzero(np.diff(user_items.indptr))  # nothing is known of the others
 
-        users, items = (torch.nn.Parameter(torch.from_numpy(points)) for points in start(user_items, k, random))
+        users, items = (torch.nn.Parameter(torch.tensor(points)) for points in start(user_items, k, random))
         # A batch moves its users and no others, but all items.
         optimizers = [torch.optim.SparseAdam([users], lr=rate), torch.optim.Adam([items], lr=rate)]
         self.history_: list[dict[str, float]] = []
@@ -195,7 +195,7 @@ def softmax_loss(
     counts = np.diff(met.indptr)
     row = torch.from_numpy(np.repeat(np.arange(counts.size), counts))
     item = torch.from_numpy(met.indices.astype(np.int64))
-    weight = torch.from_numpy(np.repeat(1 / counts, counts).astype(np.float32))
+    weight = torch.tensor(np.repeat(1 / counts, counts).astype(np.float32))  # aligned, for the product below
     steps = points.index_select(0, row) - items.index_select(0, item)
     attraction = steps.square().sum(dim=1).clamp(min=_NEAR).sqrt() @ weight
     others = items if sample is None else items.index_select(0, sample)

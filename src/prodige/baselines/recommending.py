@@ -6,6 +6,7 @@ product is the score are common enough to have a class of their own.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +18,16 @@ from scipy.sparse import csr_array
 
 from prodige.engine import count_threads
 from prodige.interactions import Ids, Recommender, check_interactions
-from prodige.threads import torch_threads
+from prodige.threads import one_thread
 
 if TYPE_CHECKING:
     from typing import Self
 
-# With fewer users, threads wait for each other longer than they work.
-_USERS_PER_THREAD = 1000
-
 
 class RecommenderBaseline(Recommender):
     """A recommender to compare with; a new one implements ``_fit``, ``_scores`` and ``numbers_per_item``.
+
+    A seed gives the same model on the same machine with any number of threads.
 
     Examples
     --------
@@ -53,9 +53,13 @@ class RecommenderBaseline(Recommender):
         y : ignored
         """
         checked = check_interactions(user_items)
-        with torch_threads(min(count_threads(self.n_jobs), max(1, checked.shape[0] // _USERS_PER_THREAD))):
-            self._fit(checked)
-        self._remember(checked)
+        count_threads(self.n_jobs)  # refuses what is no number of threads
+        # What is learned is put in place in one step, at the end: an error or Ctrl-C leaves what was there before.
+        learner = copy.copy(self)
+        with one_thread():
+            learner._fit(checked)
+        learner._remember(checked)
+        self.__dict__.update(learner.__dict__)
         return self
 
     @abstractmethod

@@ -22,8 +22,13 @@ from prodige.fileformat import shortened
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
-# Names that columns go by in the files of others, in lower case: a line with one of them is no pair.
-_NAMES = {"user", "users", "user_id", "userid", "item", "items", "item_id", "itemid", "movieid", "movie_id"}
+# Names that columns go by in the files of others, letters and digits in lower case. A line with a name of users or of
+# items is no pair, so none of these may be what a user or an item is called.
+_NAMES = {
+    "user": {"user", "users", "userid", "customerid"},
+    "item": {"item", "items", "itemid", "movieid", "productid", "bookid", "songid", "trackid", "artistid"},
+    "weight": {"count", "weight"},
+}
 
 # A line of the file and what it says.
 Pair = tuple[int, str, str, float]
@@ -49,29 +54,31 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns to read: names, or numbers from 1; when left out, the first two, and "count" if there is one."""
+    """Which columns to read, by their names or numbers from 1; where left out, their names say which they are."""
 
     user: str | None = None
     item: str | None = None
-    count: str | None = None
+    weight: str | None = None
 
     @property
     def have_names(self) -> bool:
         """Whether one is asked for by its name."""
-        return any(one is not None and not one.isdecimal() for one in (self.user, self.item, self.count))
+        return any(one is not None and not one.isdecimal() for one in (self.user, self.item, self.weight))
 
 
-FIRST = Columns()
+BY_NAME = Columns()
 
 
-def read_pairs(path: Path, columns: Columns = FIRST, header: bool | None = None) -> Pairs:
+def read_pairs(path: Path, columns: Columns = BY_NAME, header: bool | None = None) -> Pairs:
     r"""Read pairs of users and items from a ``.csv``, ``.tsv`` or ``.parquet`` file.
 
     Parameters
     ----------
     path : Path
     columns : Columns
-        Which are the users, the items and the counts.
+        Which are the users, the items and the weights. Those left out are known by their names ("user", "UserId",
+        "item_id", "movieId", "count" and the like), or by being the only one left. Where no column has a name, the
+        first has the users and the second the items.
     header : bool, optional
         Whether the first line of a text file has names of columns; guessed when left out.
 
@@ -113,7 +120,7 @@ def read_text(path: Path, delimiter: str, columns: Columns, header: bool | None)
         notes: list[str] = []
         if header is None:
             header, notes = (True, []) if columns.have_names else guess_header(first[0][1], first[-1][1])
-        names = first[0][1] if header else [""] * len(first[0][1])
+        names = [name.strip() for name in first[0][1]] if header else [""] * len(first[0][1])
         places = find_columns(names, columns, notes)
         return collect(parse(chain(first[header:], others), len(names), places), notes)
 
@@ -129,7 +136,7 @@ def guess_header(first: list[str], second: list[str]) -> tuple[bool, list[str]]:
     >>> guess_header(["ada", "Emma"], ["bob", "Dune"])
     (False, ['line 1 is taken for a pair; use --header if it has names of columns'])
     """
-    if {cell.strip().lower() for cell in first} & _NAMES:
+    if {plain(cell) for cell in first} & (_NAMES["user"] | _NAMES["item"]):
         return True, []
     if any(is_number(below) and not is_number(cell) for cell, below in zip(first, second, strict=False)):
         return True, []
@@ -139,26 +146,70 @@ def guess_header(first: list[str], second: list[str]) -> tuple[bool, list[str]]:
 
 
 def find_columns(names: list[str], columns: Columns, notes: list[str]) -> tuple[int, int, int | None]:
-    """Return the places of users, items and counts; tell of columns that are left out."""
+    """Return the places of users, items and weights; tell of columns that are left out."""
     if len(names) < 2:
         raise ValueError("it has one column where users and items should be; cells must be separated by commas or tabs")
-    user = 0 if columns.user is None else find_column(names, "--user-column", columns.user)
-    item = 1 if columns.item is None else find_column(names, "--item-column", columns.item)
-    count: int | None = None
-    if columns.count is not None:
-        count = find_column(names, "--count-column", columns.count)
-    elif "count" in names:
-        count = names.index("count")
-    if len({user, item, count}) < 3:
-        places = ", ".join(str(place + 1) for place in (user, item, count) if place is not None)
-        raise ValueError(f"users, items and counts must be different columns, got {places}; name all of them")
-    left = [place for place in range(len(names)) if place not in (user, item, count)]
+    found = {
+        kind: find_column(names, f"--{kind}-column", wanted) if wanted is not None else known_column(names, kind)
+        for kind, wanted in (("user", columns.user), ("item", columns.item), ("weight", columns.weight))
+    }
+    for kind in ("user", "item"):
+        if found[kind] is None:
+            found[kind] = remaining_column(names, kind, found)
+    user, item, weight = found["user"], found["item"], found["weight"]
+    assert user is not None
+    assert item is not None
+    if len({user, item, weight}) < 3:
+        places = ", ".join(str(place + 1) for place in (user, item, weight) if place is not None)
+        raise ValueError(f"users, items and weights must be different columns, got {places}; name all of them")
+    left = [place for place in range(len(names)) if place not in (user, item, weight)]
     if left:
-        what = ", ".join(f"{place + 1} ({names[place]!r})" if names[place] else f"{place + 1}" for place in left)
         notes.append(
-            f"not read: column {what}" + ("" if count is not None else "; --count-column names one that counts")
+            f"not read: column {listed(names, left)}"
+            + ("" if weight is not None else "; --weight-column names one that counts")
         )
-    return user, item, count
+    return user, item, weight
+
+
+def known_column(names: list[str], kind: str) -> int | None:
+    """Return the place of the column whose name says that it has the users, the items or the weights.
+
+    Examples
+    --------
+    >>> from prodige.cli.pairs import known_column
+    >>> known_column(["timestamp", "User ID", "movieId"], "item")
+    2
+    """
+    places = [place for place, name in enumerate(names) if plain(name) in _NAMES[kind]]
+    if len(places) > 1:
+        raise ValueError(
+            f"it has {len(places)} columns that could be the {kind}s: {listed(names, places)}; "
+            f"say which with --{kind}-column"
+        )
+    return places[0] if places else None
+
+
+def remaining_column(names: list[str], kind: str, found: dict[str, int | None]) -> int:
+    """Return the place of users or items that no name and no option tells, if only one is possible."""
+    if not any(names):
+        return 0 if kind == "user" else 1
+    left = [place for place in range(len(names)) if place not in found.values()]
+    if len(left) != 1:
+        raise ValueError(
+            f"its names of columns do not say which has the {kind}s: {listed(names, range(len(names)))}; "
+            f"say so with --user-column and --item-column, or --no-header if line 1 is a pair"
+        )
+    return left[0]
+
+
+def plain(name: str) -> str:
+    """Return letters and digits of a name, in lower case."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def listed(names: list[str], places: Iterable[int]) -> str:
+    """Return columns for a message: their numbers from 1 and their names."""
+    return ", ".join(f"{place + 1} ({names[place]!r})" if names[place] else f"{place + 1}" for place in places)
 
 
 def find_column(names: list[str], option: str, wanted: str) -> int:
@@ -170,6 +221,9 @@ def find_column(names: list[str], option: str, wanted: str) -> int:
     >>> find_column(["reader", "book"], "--item-column", "book"), find_column(["", ""], "--item-column", "2")
     (1, 1)
     """
+    if names.count(wanted) > 1:
+        same = [place for place, name in enumerate(names) if name == wanted]
+        raise ValueError(f"it has {len(same)} columns {wanted!r}: {listed(names, same)}; give {option} a number")
     if wanted in names:
         return names.index(wanted)
     if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
@@ -180,15 +234,15 @@ def find_column(names: list[str], option: str, wanted: str) -> int:
 
 def parse(lines: Iterable[Line], n_columns: int, places: tuple[int, int, int | None]) -> Iterator[Pair]:
     """Yield what each line says."""
-    user, item, count = places
+    user, item, weight = places
     for line, cells in lines:
         if len(cells) != n_columns:
             raise ValueError(f"line {line} has {len(cells)} cells, the first has {n_columns}")
-        yield line, cells[user].strip(), cells[item].strip(), 1.0 if count is None else number(cells[count], line)
+        yield line, cells[user].strip(), cells[item].strip(), 1.0 if weight is None else number(cells[weight], line)
 
 
 def number(cell: str, line: int) -> float:
-    """Return a count."""
+    """Return a weight."""
     value = float(cell) if is_number(cell) else math.nan
     if not 0 <= value < math.inf:
         raise ValueError(f"line {line} counts {shortened(cell)}: counts must be finite numbers, 0 or more")
@@ -217,17 +271,17 @@ def read_parquet(path: Path, columns: Columns) -> Pairs:
     table = read_frame(path)
     notes: list[str] = []
     names = [str(name) for name in table.columns]
-    user, item, count = find_columns(names, columns, notes)
+    user, item, weight = find_columns(names, columns, notes)
 
     def cells(place: int) -> list[Any]:
         column = table.iloc[:, place]
         return [None if empty else value for value, empty in zip(column.tolist(), column.isna(), strict=True)]
 
-    counts = (
-        [1.0] * len(table) if count is None else [number(str(cell), row) for row, cell in enumerate(cells(count), 1)]
+    weights = (
+        [1.0] * len(table) if weight is None else [number(str(cell), row) for row, cell in enumerate(cells(weight), 1)]
     )
     labels = ([("" if cell is None else str(cell).strip()) for cell in cells(place)] for place in (user, item))
-    return collect(zip(range(1, len(table) + 1), *labels, counts, strict=True), notes)
+    return collect(zip(range(1, len(table) + 1), *labels, weights, strict=True), notes)
 
 
 __all__ = ["Columns", "Pairs", "read_pairs"]

@@ -64,16 +64,30 @@ def recommend(
         4.0, "--numbers-per-item", help="Size: one number per vertex and two per edge, divided by users and items."
     ),
     edges: Edges = typer.Option(Edges.hubs, help="Which edges may exist; all but hubs are ways of the paper."),
-    user_column: str | None = typer.Option(None, help="Its name, or number from 1.  [default: 1]", show_default=False),
-    item_column: str | None = typer.Option(None, help="Its name, or number from 1.  [default: 2]", show_default=False),
-    count_column: str | None = typer.Option(
-        None, help='How often a user met an item; "count" if there is one.', show_default=False
+    user_column: str | None = typer.Option(
+        None,
+        help="Its name, or number from 1; known by its name, such as user or userId, or the first.",
+        show_default=False,
+    ),
+    item_column: str | None = typer.Option(
+        None,
+        help="Its name, or number from 1; known by its name, such as item or movieId, or the second.",
+        show_default=False,
+    ),
+    weight_column: str | None = typer.Option(
+        None,
+        "--weight-column",
+        "--count-column",
+        help='How often a user met an item, 0 for never; "count" or "weight" if there is one.',
+        show_default=False,
     ),
     header: bool | None = typer.Option(
         None, "--header/--no-header", help="Whether line 1 has names of columns; guessed when left out."
     ),
     max_time: float | None = typer.Option(None, min=0.1, help="Seconds for the fit.", show_default=False),
-    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="The same seed gives the same graph."),
+    seed: int = typer.Option(
+        0, min=0, max=2**32 - 1, help="A seed gives the same graph on the same machine, with any number of threads."
+    ),
     jobs: int | None = typer.Option(
         None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
     ),
@@ -88,10 +102,11 @@ def recommend(
     from prodige.cli.pairs import Columns, read_pairs
 
     silent = quiet or as_json
-    columns = Columns(user_column, item_column, count_column)
+    columns = Columns(user_column, item_column, weight_column)
     figures: dict[str, Any] = {"input": str(source)}
     if is_saved:
         model, notes, interrupted = load(source), [], False
+        users, items = model.user_labels_ or [], model.item_labels_ or []
         pairs = None if met is None else read_pairs(met, columns, header)
         if pairs is None:
             notes.append("what users have met is not in a saved graph, so it is not left out; --met names the pairs")
@@ -102,7 +117,9 @@ def recommend(
         check_users(user or [], pairs.users)  # before the fit, which takes long
         show_notes(pairs.notes, silent)
         began = time.perf_counter()
-        model, notes, interrupted = fit(pairs, numbers, edges, max_time, seed, jobs, shown=not silent)
+        users, items = pairs.users, pairs.items
+        kept = output is not None  # names are for the file, which may have no room for them
+        model, notes, interrupted = fit(pairs, kept, numbers, edges, max_time, seed, jobs, shown=not silent)
         figures["seconds"] = round(time.perf_counter() - began, 3)
         if output is not None:
             model.save(output)
@@ -116,7 +133,7 @@ def recommend(
         "numbers_per_item": model.numbers_per_item_,
         "interrupted": interrupted,
         "notes": [*(pairs.notes if pairs is not None and not is_saved else []), *notes],
-        "recommendations": ask(model, user or [], pairs, n),
+        "recommendations": ask(model, user or [], users, items, pairs, n),
     }
     if as_json:
         typer.echo(json.dumps(figures))
@@ -169,15 +186,20 @@ def check_users(wanted: list[str], users: list[str]) -> list[int]:
 
 
 def fit(
-    pairs: Pairs, numbers: float, edges: Edges, max_time: float | None, seed: int, jobs: int | None, shown: bool
+    pairs: Pairs,
+    named: bool,
+    numbers: float,
+    edges: Edges,
+    max_time: float | None,
+    seed: int,
+    jobs: int | None,
+    shown: bool,
 ) -> tuple[GraphRecommender, list[str], bool]:
-    """Return a fitted graph, what was warned about, and whether it was interrupted."""
+    """Return a fitted graph, with names if wanted, what was warned about, and whether it was interrupted."""
     from sklearn.exceptions import ConvergenceWarning
 
     from prodige.cli.progress import FitProgress
-    from prodige.engine import count_threads
     from prodige.recommendation import GraphRecommender
-    from prodige.threads import torch_threads
 
     progress = FitProgress(shown=shown, measure="loss")
     model = GraphRecommender(
@@ -189,15 +211,15 @@ def fit(
         callbacks=[progress],
     )
     try:
-        with progress, torch_threads(count_threads(jobs)), warnings.catch_warnings(record=True) as caught:
+        with progress, warnings.catch_warnings(record=True) as caught:
             warnings.filterwarnings("default", category=UserWarning)
             warnings.filterwarnings("ignore", category=ConvergenceWarning)  # of the interrupt, which is reported here
-            model.fit(pairs.user_items, user_labels=pairs.users, item_labels=pairs.items)
+            labels = {"user_labels": pairs.users, "item_labels": pairs.items} if named else {}
+            model.fit(pairs.user_items, **labels)
     except KeyboardInterrupt:
         typer.echo("Interrupted before there was a graph: nothing was written", err=True)
         raise
-    interrupted = getattr(model, "stopped_", "finished") == "interrupt"
-    return model, list(dict.fromkeys(str(warning.message) for warning in caught)), interrupted
+    return model, list(dict.fromkeys(str(warning.message) for warning in caught)), model.stopped_ == "interrupt"
 
 
 def load(path: Path) -> GraphRecommender:
@@ -213,14 +235,15 @@ def load(path: Path) -> GraphRecommender:
 # -- asking ----------------------------------------------------------------------------------------------------------
 
 
-def ask(model: GraphRecommender, wanted: list[str], pairs: Pairs | None, n: int) -> list[dict[str, Any]]:
+def ask(
+    model: GraphRecommender, wanted: list[str], users: list[str], items: list[str], pairs: Pairs | None, n: int
+) -> list[dict[str, Any]]:
     """Return what to recommend to each user, best first."""
     if not wanted:
         return []
-    labels, items = (list(part or ()) for part in (model.user_labels_, model.item_labels_))
-    users = check_users(wanted, labels)
+    rows = check_users(wanted, users)
     known = None if pairs is None else rows_of(wanted, pairs, items)
-    ids, scores = model.recommend(users, known, N=min(n, model.n_items_), filter_already_liked_items=pairs is not None)
+    ids, scores = model.recommend(rows, known, N=min(n, model.n_items_), filter_already_liked_items=pairs is not None)
     return [
         {
             "user": label,
