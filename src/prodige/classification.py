@@ -8,6 +8,7 @@ saved.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from prodige.farfit import directions
 from prodige.fileformat import FileFormatError, StrPath
 from prodige.graph import Graph
 from prodige.textmodel import TextClassifier
-from prodige.textnet import Corpus
+from prodige.textnet import Corpus, TextNetwork
 from prodige.vocabulary import PADDING
 from prodige.wordvectors import WordVectors
 
@@ -64,16 +65,18 @@ class GraphTextClassifier(TextClassifier):
     validation_fraction : float
         Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
     class_weight : "balanced", dict or None
-        As in scikit-learn.
+        As in scikit-learn; weights are finite and above 0.
     random_state : int, RandomState or None
-        The same seed gives the same model on the same machine with the same number of threads.
+        The same seed gives the same model on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads of the native searches and convolutions; all processors when left out, and no more than there is work
+        for.
     verbose : int
         Above 0 shows progress bars.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, or None
         Each is called with the latest entry of ``history_`` after every epoch; one that returns True ends the stage
-        early. Ctrl-C ends the fit; what has been learned over the graph so far is kept, with a warning.
+        early. Ctrl-C ends the fit once something has been learned: the best so far is kept, with a warning, and where
+        there is no graph yet, one is made of the vectors. A second Ctrl-C gives up.
 
     Attributes
     ----------
@@ -146,8 +149,21 @@ class GraphTextClassifier(TextClassifier):
         weights = np.maximum(counts, 1.0) ** _POWER
         weights[PADDING] = 0
         teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
-        if self.stopped_ == "interrupt":
-            raise KeyboardInterrupt  # there is no graph yet to keep
+        start = copy.deepcopy(random)
+        try:
+            network = self._hang_on_graph(teacher, n_anchors, weights, random)
+            if self.stopped_ != "interrupt":
+                network = self._train_on_graph(network, corpus, classes, random)
+            self._take(*textfile.encode(network, self.vocabulary_))
+        except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned
+            self.stopped_ = "interrupt"
+            network = self._hang_on_graph(teacher, n_anchors, weights, start)
+            self._take(*textfile.encode(network, self.vocabulary_))
+
+    def _hang_on_graph(
+        self, teacher: TextNetwork, n_anchors: int, weights: NDArray[np.float64], random: np.random.RandomState
+    ) -> TextNetwork:
+        """Return a network over a graph that answers as much like one over vectors as it can."""
         vectors = task_vectors(teacher, weights)[:, :n_anchors]
         embedding = AnchorEmbedding.from_coordinates(
             vectors @ directions(vectors.shape[1], n_anchors, random),
@@ -161,6 +177,14 @@ class GraphTextClassifier(TextClassifier):
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)
         take_over(network, teacher, weights)
+        return network
+
+    def _train_on_graph(
+        self, network: TextNetwork, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState
+    ) -> TextNetwork:
+        """Return a network over a graph, trained with it."""
+        embedding = network.embedding
+        assert isinstance(embedding, AnchorEmbedding)
         training = self._training("graph", corpus, classes, random, warm=True)
         network = training.run(
             network,
@@ -171,7 +195,7 @@ class GraphTextClassifier(TextClassifier):
         )
         if training.interrupted:
             self.stopped_ = "interrupt"
-        self._take(*textfile.encode(network, self.vocabulary_))
+        return network
 
     def _take(self, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Make what a file holds the model in use."""
