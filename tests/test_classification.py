@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +81,59 @@ def test_a_very_long_text(model: GraphTextClassifier) -> None:
     assert model.predict(["dull " * 100_000 + "x" * 100_000]).tolist() == ["bad"]
 
 
-def test_same_seed_same_model() -> None:
-    one, other = make().fit(TEXTS, LABELS), make().fit(TEXTS, LABELS)
-    np.testing.assert_array_equal(one.predict_proba(TEXTS), other.predict_proba(TEXTS))
-    different = make(random_state=1).fit(TEXTS, LABELS)
-    assert (one.predict_proba(TEXTS) != different.predict_proba(TEXTS)).any()
+def many_texts() -> tuple[list[str], list[int]]:
+    """Texts of some hundred words: enough for threads to share out."""
+    rng = np.random.default_rng(0)
+    labels = [number % 2 for number in range(120)]
+    return [" ".join(f"w{rng.zipf(1.3) % 700 + 10 * label}" for _ in range(80)) for label in labels], labels
+
+
+def as_bytes(fitted: GraphTextClassifier, texts: list[str], path: Path) -> tuple[bytes, bytes]:
+    """The file of a model, and its answers."""
+    fitted.save(path)
+    return path.read_bytes(), fitted.predict_proba(texts).tobytes()
+
+
+@pytest.mark.repeatable
+@pytest.mark.parametrize("vectors", ["ppmi", "glove"])
+def test_same_seed_same_model_on_any_number_of_threads(vectors: str, tmp_path: Path) -> None:
+    texts, labels = many_texts()
+    options: dict[str, Any] = {"vectors": vectors, "n_filters": 32, "n_components": 30}
+    found = [
+        as_bytes(make(n_jobs=n_jobs, **options).fit(texts, labels), texts, tmp_path / "model.prodige")
+        for n_jobs in (1, 1, 2, 3)
+    ]
+    assert len(set(found)) == 1
+    different = make(random_state=1, **options).fit(texts, labels)
+    assert as_bytes(different, texts, tmp_path / "model.prodige")[0] != found[0][0]
+
+
+@pytest.mark.repeatable
+def test_fits_at_the_same_time_are_as_those_alone(tmp_path: Path) -> None:
+    """They draw from generators of their own, and leave the seeds of others and the threads of torch alone."""
+    texts, labels = many_texts()
+    models = [make(random_state=seed, n_jobs=2, n_filters=32) for seed in range(3)]
+    alone = [as_bytes(model.fit(texts, labels), texts, tmp_path / "model.prodige") for model in models]
+    torch.manual_seed(5)
+    state, n_threads = torch.random.get_rng_state(), torch.get_num_threads()
+    with ThreadPoolExecutor(3) as pool:
+        fits = [pool.submit(clone(model).fit, texts, labels) for model in models]
+    together = [as_bytes(fit.result(), texts, tmp_path / "model.prodige") for fit in fits]
+    assert together == alone
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.get_num_threads() == n_threads
+
+
+def test_more_threads_than_there_is_work_for() -> None:
+    """They neither wait for each other nor spin: the processors work as long as they do for one thread."""
+
+    def seconds(n_jobs: int) -> float:
+        began = time.process_time()
+        make(n_jobs=n_jobs, n_filters=32).fit(TEXTS, LABELS)
+        return time.process_time() - began
+
+    seconds(1)  # libraries are loaded
+    assert seconds(1000) < 5 * max(seconds(1), 0.1)
 
 
 def test_the_seeds_of_others_are_left_alone() -> None:

@@ -53,6 +53,7 @@ def failure(code: int, *arguments: str) -> str:
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeatable
 def test_a_table_becomes_a_model() -> None:
     result = invoke("reviews.csv", "-o", "m.prodige", "--epochs", "2", "--seed", "3", "--numbers-per-item", "9")
     assert result.exit_code == 0, result.output
