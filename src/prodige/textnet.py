@@ -111,7 +111,7 @@ class TextNetwork(nn.Module):
         self.embedding = embedding
         n_coordinates = int(embedding.embedding_dim)  # type: ignore[arg-type]
         self.convolution = PooledConvolution(n_coordinates, n_filters, kernel_size, n_jobs, generator)
-        self.dense = nn.utils.skip_init(nn.Linear, n_filters, n_classes)
+        self.dense: nn.Linear = nn.utils.skip_init(nn.Linear, n_filters, n_classes)  # type: ignore[no-untyped-call]
         start(self.dense, generator)
 
     def forward(self, corpus: Corpus, dropout: Dropout | None = None) -> torch.Tensor:
