@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from prodige.fileformat import FileFormatError
 from prodige.textmodel import adopt, check_labels, split
 from prodige.textnet import Training
 from prodige.vocabulary import Vocabulary
+from prodige.words import PPMI
 from prodige.wordvectors import WordVectors
 
 GOOD = ["a fine warm film", "warm and funny", "fine and funny people", "a warm film with fine people"]
@@ -174,6 +176,11 @@ def test_as_an_estimator_of_scikit_learn() -> None:
         np.array(["good", "bad"], dtype=object),
         np.array([1, 0], dtype=object),
         np.array([True, False], dtype=object),
+        np.array([1, 0], dtype=np.float16),
+        np.array([7, 2**63], dtype=np.uint64),
+        np.array(["2019-12-08", "2019-12-14"], dtype="datetime64[D]"),
+        np.array(["2019-12-08T10:00", "2019-12-14T23:59"], dtype="datetime64[ns]"),
+        ["with\nlines, \0 and \ud800", "\u4e2d"],
     ],
     ids=lambda labels: f"{np.asarray(labels).dtype}-{labels[0]}",
 )
@@ -186,6 +193,7 @@ def test_labels_of_any_type(labels: Any, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model.prodige")
     loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
     assert loaded.classes_.tolist() == fitted.classes_.tolist()
+    assert loaded.classes_.dtype == fitted.classes_.dtype
     assert loaded.predict(TEXTS).tolist() == answers.tolist()
 
 
@@ -204,8 +212,32 @@ def test_weights_of_classes_are_by_label() -> None:
         fitted = make(n_epochs=30, class_weight={one: 1000.0, other: 0.001}).fit([*GOOD, *BAD], y)
         assert fitted.predict([*GOOD, *BAD]).tolist() == [one] * 8
     make(class_weight="balanced").fit([*GOOD, *BAD[:2]], [1] * 4 + [0] * 2)
-    with pytest.raises(ValueError, match="class_weight"):
-        make(class_weight="fair").fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "error", "message"),
+    [
+        ("fair", ValueError, "class_weight"),
+        (
+            {"good": 0},
+            ValueError,
+            r"class_weight\['good'\] must be a finite number above 0, got 0; leave out the texts",
+        ),
+        ({"good": -1.0, "bad": 2}, ValueError, r"class_weight\['good'\] must be a finite number above 0, got -1.0"),
+        ({"bad": float("nan")}, ValueError, r"class_weight\['bad'\] must be a finite number above 0, got nan"),
+        ({"bad": float("inf")}, ValueError, r"class_weight\['bad'\] must be a finite number above 0, got inf"),
+        ({"bad": 1e-300}, ValueError, r"class_weight\['bad'\] must be a finite number above 0, got 1e-300"),
+        ({"bad": "much"}, TypeError, r"class_weight\['bad'\] must be a number, got 'much'"),
+        ({"bad": None}, TypeError, r"class_weight\['bad'\] must be a number, got None"),
+        (3, TypeError, "class_weight must be 'balanced', a dict or None, got 3"),
+    ],
+)
+def test_bad_weights_of_classes(
+    class_weight: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
+    with pytest.raises(error, match=message):
+        make(class_weight=class_weight).fit(TEXTS, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +249,17 @@ def test_weights_of_classes_are_by_label() -> None:
         ([0, 1], ValueError, r"one label per text \(40\), got 2"),
         (np.linspace(0, 1, 40), ValueError, "Unknown label type"),
         (np.array([1, "a"] * 20, dtype=object), TypeError, "y has labels of different types"),
+        (np.array([1, 2] * 20, dtype="timedelta64[s]"), TypeError, r"type timedelta64\[s\], which a file cannot hold"),
+        (np.array([1, 2] * 20, dtype=np.longdouble), TypeError, "which a file cannot hold"),
+        ([date(2019, 12, 8), date(2019, 12, 14)] * 20, TypeError, "labels of type date, which a file cannot hold"),
+        (np.array([b"a", b"b"] * 20), TypeError, "which a file cannot hold"),
+        (["a", "b" * 2**22] * 20, ValueError, r"take 4194[0-9]* bytes, a file has room for 4194304; give shorter"),
     ],
+    ids=str,
 )
-def test_bad_labels(y: Any, error: type[Exception], message: str) -> None:
+def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be saved is refused before it is learned."""
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
     with pytest.raises(error, match=message):
         make().fit(TEXTS, y)
     assert check_labels(["b", "a", "b"], 3)[1].tolist() == [1, 0, 1]
@@ -261,6 +301,7 @@ def test_bad_texts(texts: Any, error: type[Exception], message: str, model: Grap
         ({"n_jobs": 0}, "n_jobs must not be 0"),
         ({"numbers_per_item": 2.0}, "numbers_per_item = 2.0 is too little"),
         ({"numbers_per_item": float("nan")}, "numbers_per_item must be a finite number"),
+        ({"n_filters": 2**28}, "take tables of 70 GiB, more than 4; lower max_vocabulary, n_anchors or n_filters"),
     ],
 )
 def test_bad_parameters(parameters: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,6 +331,23 @@ def test_given_vectors() -> None:
     np.testing.assert_array_equal(adopt(vectors, known), vectors.vectors[[0, 1, 4, 1, 2]])
     fitted = make(vectors=vectors).fit(TEXTS, LABELS)
     assert np.isfinite(fitted.predict_proba(TEXTS)).all()
+
+
+def test_only_texts_without_pairs_get_random_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert make().fit(["one", "two"], [0, 1]).predict(["one"]).shape == (1,)
+
+    def fails(*arguments: Any) -> None:
+        raise ValueError("something else is wrong")
+
+    monkeypatch.setattr(PPMI, "_fit", fails)
+    with pytest.raises(ValueError, match="something else is wrong"):
+        make().fit(TEXTS, LABELS)
+
+
+def test_words_that_no_file_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
+    with pytest.raises(ValueError, match=r"words take 335544\d\d bytes, a file has room for 33554432: lower max_vocab"):
+        make().fit(["a fine film", "x" * 2**25], [0, 1])
 
 
 def test_glove_vectors() -> None:
@@ -322,6 +380,7 @@ def test_a_callback_ends_a_stage() -> None:
     assert [(entry["stage"], entry["epoch"]) for entry in entries] == [("vectors", 0), ("graph", 0)]
     assert fitted.history_ == entries
     assert fitted.predict(TEXTS).shape == (40,)
+    assert make(callbacks=None).fit(TEXTS, LABELS).stopped_ == "finished"
 
 
 def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> GraphTextClassifier:
@@ -344,36 +403,106 @@ def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **opti
     return make(**options)
 
 
+@pytest.mark.parametrize("stage", ["vectors", "graph"])
 @pytest.mark.parametrize("where", ["callback", "step"])
-def test_an_interrupt_over_the_graph_keeps_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted = interrupting("graph", where, monkeypatch)
+def test_an_interrupt_keeps_what_has_been_learned(
+    stage: str, where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fitted = interrupting(stage, where, monkeypatch)
+    if (stage, where) == ("vectors", "step"):  # the very first: there is nothing yet
+        with pytest.raises(KeyboardInterrupt):
+            fitted.fit(TEXTS, LABELS)
+        with pytest.raises(NotFittedError):
+            fitted.predict(TEXTS)
+        return
     with pytest.warns(ConvergenceWarning, match="interrupted: the network is the best so far"):
         fitted.fit(TEXTS, LABELS)
     assert fitted.stopped_ == "interrupt"
-    assert np.isfinite(fitted.predict_proba(TEXTS)).all()
+    fitted.save(tmp_path / "model.prodige")
+    loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
-@pytest.mark.parametrize("where", ["callback", "step"])
-def test_an_interrupt_before_there_is_a_graph(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    unfitted = interrupting("vectors", where, monkeypatch)
-    with pytest.raises(KeyboardInterrupt):
-        unfitted.fit(TEXTS, LABELS)
-    with pytest.raises(NotFittedError):
-        unfitted.predict(TEXTS)
+def test_half_a_fit_is_worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph that is made at once when the first stage is interrupted knows what the vectors did."""
+    monkeypatch.setattr(textnet, "_LEAST_STEPS", 300)
+
+    def callback(entry: dict[str, Any]) -> None:
+        if entry["epoch"] == 5:
+            raise KeyboardInterrupt
+
+    fitted = make(n_filters=8, n_components=8, n_epochs=8, callbacks=[callback])
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        fitted.fit(TEXTS, LABELS)
+    assert {entry["stage"] for entry in fitted.history_} == {"vectors"}
+    assert fitted.score(TEXTS, LABELS) == 1
 
 
-def test_a_fit_that_fails_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the network of the first fit with the classes of the second."""
+class Clock:
+    """Counts calls of functions of this package, and interrupts one of them; as Ctrl-C does, but where it is told to.
+
+    Attributes
+    ----------
+    learned, done : int
+        Number of the call when a first step of training was made, and when all was learned.
+    """
+
+    def __init__(self, last: float = np.inf) -> None:
+        self.n_calls, self.last = 0, last
+        self.learned = self.done = 0
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> None:
+        name, path = frame.f_code.co_name, frame.f_code.co_filename
+        if "prodige" not in path or path.endswith("threads.py"):
+            return
+        if event == "return" and name == "update" and not self.learned:
+            self.learned = self.n_calls
+        if event == "return" and name == "_fit" and path.endswith("classification.py"):
+            self.done = self.n_calls
+        if event == "call":
+            self.n_calls += 1
+            if self.n_calls == self.last:
+                raise KeyboardInterrupt
+
+    def fit(self, model: GraphTextClassifier, texts: list[str], labels: Any) -> None:
+        sys.setprofile(self)
+        try:
+            model.fit(texts, labels)
+        finally:
+            sys.setprofile(None)
+
+
+def test_interrupts_at_many_moments(tmp_path: Path) -> None:
+    """Before a first step the estimator stays as it was; from then on there is a model that can be used and saved."""
+    whole = Clock()
+    whole.fit(make(), TEXTS, LABELS)
+    assert 0 < whole.learned < whole.done
+    other = make().fit(["one two", "three four"], [1, 2])
+    before = vars(other).copy()
+    for last in np.linspace(2, whole.learned - 2, 4).astype(int):
+        with pytest.raises(KeyboardInterrupt):
+            Clock(last).fit(other, TEXTS, LABELS)
+        assert vars(other) == before
+    for last in np.linspace(whole.learned + 1, whole.done, 14).astype(int):
+        fitted = make()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            Clock(last).fit(fitted, TEXTS, LABELS)
+        assert fitted.stopped_ == "interrupt"
+        fitted.save(tmp_path / "model.prodige")
+        loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+        np.testing.assert_array_equal(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+
+
+def test_a_fit_that_fails_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = make().fit(TEXTS, LABELS)
-    answers = fitted.predict(TEXTS)
+    before, answers = vars(fitted).copy(), fitted.predict(TEXTS)
     with pytest.raises(ValueError, match="one label per text"):
         fitted.fit(TEXTS, [1, 2, 3])
-    np.testing.assert_array_equal(fitted.predict(TEXTS), answers)  # refused before anything was touched
     monkeypatch.setattr(Training, "run", lambda *arguments: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         fitted.fit(["other words"] * 3, [1, 2, 3])
-    with pytest.raises(NotFittedError):
-        fitted.predict(TEXTS)
+    assert vars(fitted) == before
+    np.testing.assert_array_equal(fitted.predict(TEXTS), answers)
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
