@@ -253,9 +253,7 @@ def test_bad_weights_of_classes(
         (np.array([1, 2] * 20, dtype=np.longdouble), TypeError, "which a file cannot hold"),
         ([date(2019, 12, 8), date(2019, 12, 14)] * 20, TypeError, "labels of type date, which a file cannot hold"),
         (np.array([b"a", b"b"] * 20), TypeError, "which a file cannot hold"),
-        (["a", "b" * 2**22] * 20, ValueError, r"take 4194[0-9]* bytes, a file has room for 4194304; give shorter"),
     ],
-    ids=str,
 )
 def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What cannot be saved is refused before it is learned."""
@@ -263,6 +261,16 @@ def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: p
     with pytest.raises(error, match=message):
         make().fit(TEXTS, y)
     assert check_labels(["b", "a", "b"], 3)[1].tolist() == [1, 0, 1]
+
+
+def test_labels_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
+    with pytest.raises(ValueError, match=r"take 4194[0-9]* bytes, a file has room for 4194304; give shorter labels"):
+        make().fit(["one text", "another"], ["a", "b" * 2**22])
+    with pytest.raises(
+        ValueError, match=r"y has 100000 labels, one of 16777216 letters: .* 6.25e\+03 GiB; give shorter"
+    ):
+        check_labels(["a"] * 99_999 + ["b" * 2**24], 100_000)
 
 
 # -- texts and parameters --------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ DATA = pack({"model": "test", "steps": [0.5, 1]}, MODEL)
 @settings(max_examples=30, deadline=None)
 @given(
     values=arrays_of.arrays(
-        st.sampled_from([np.uint8, np.int8, np.int64, np.float32, np.bool_, np.dtype(">i4")]),
+        st.sampled_from([np.dtype(kind) for kind in ("u1", "i1", "i8", "f4", "b1", ">i4")]),
         arrays_of.array_shapes(min_dims=0, min_side=0),
     ),
     description=st.dictionaries(st.text(), st.integers() | st.text() | st.none()),

@@ -30,7 +30,7 @@ _MOST_HUBS = 2**16
 _MOST_EDGES = 255
 
 # The most bytes of words in a vocabulary, of a table that predicting takes, and of labels. Small files have less room:
-# a word has two or three edges and takes about three bytes of a file, and a usual table thirty times as many as the file.
+# a word has one or two edges and takes about three bytes of a file, and a usual table thirty times as many as the file.
 MAX_WORDS = 2**25
 MAX_TABLE = 2**32
 _MOST_LABELS = 2**28

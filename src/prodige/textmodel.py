@@ -35,6 +35,8 @@ TEACHER_RATE = 1e-3
 _SPREAD = 0.5
 # Kinds of labels that a file can hold, as NumPy names them.
 _LABELS = "biufUM"
+# Bytes that the labels of all texts may take.
+_MOST_LABELS = 2**32
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -205,6 +207,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the classes, and the number of its class for each text."""
+    if isinstance(y, (list, tuple)):  # NumPy gives every text the room of the longest
+        longest = max((len(label) for label in y if isinstance(label, str)), default=0)
+        if 4 * longest * len(y) > _MOST_LABELS:
+            raise ValueError(
+                f"y has {len(y)} labels, one of {longest} letters: together they take "
+                f"{4 * longest * len(y) / 2**30:.3g} GiB; give shorter labels, numbers for example"
+            )
     labels = column_or_1d(y, warn=True)
     if labels.size != n_texts:
         raise ValueError(f"y must have one label per text ({n_texts}), got {labels.size}")

@@ -60,7 +60,7 @@ def classify(
         0,
         min=0,
         max=2**32 - 1,
-        help="The same seed gives the same model on the same machine, with any number of threads.",
+        help="The same seed gives the same model on the same machine, with any number of jobs.",
     ),
     jobs: int | None = typer.Option(
         None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
