@@ -408,14 +408,17 @@ def test_rows_are_near_the_coordinates_that_are_given(factor: float) -> None:
         AnchorEmbedding.from_coordinates(X, 8, n_steps=-1)
 
 
-def test_same_seed_same_layer() -> None:
-    pairs = [
-        [AnchorEmbedding.from_vectors(cloud(80), 4, 9, random_state=7, n_jobs=1) for _ in range(2)],
-        [AnchorEmbedding.from_coordinates(cloud(80), 9, random_state=7, n_jobs=1) for _ in range(2)],
-    ]
-    for layers in pairs:
-        first, second = (layer.state_dict() for layer in layers)
-        assert all(torch.equal(first[name], second[name]) for name in first)
+@pytest.mark.repeatable
+@pytest.mark.parametrize("kind", ["from_vectors", "from_coordinates"])
+def test_same_seed_same_layer_on_any_number_of_threads(kind: str) -> None:
+    X = np.random.RandomState(0).normal(size=(3000, 12)).astype(np.float32)
+    make = getattr(AnchorEmbedding, kind)
+    layers = [make(X, numbers_per_item=9, n_steps=5, random_state=7, n_jobs=n_jobs) for n_jobs in (1, 1, 2, 3)]
+    first, *others = (layer.state_dict() for layer in layers)
+    for other in others:
+        assert all(torch.equal(first[name], other[name]) for name in first)
+    different = make(X, numbers_per_item=9, n_steps=5, random_state=8, n_jobs=1).state_dict()
+    assert not torch.equal(first["graph.theta_w"], different["graph.theta_w"])
 
 
 def test_no_warnings_for_a_frozen_layer_of_one_item() -> None:

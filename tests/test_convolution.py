@@ -94,11 +94,17 @@ def test_only_the_best_position_has_a_gradient() -> None:
 
 def test_starts_as_conv1d_and_can_be_copied() -> None:
     torch.manual_seed(3)
-    convolution = PooledConvolution(IN, OUT, 5)
-    torch.manual_seed(3)
     template = torch.nn.Conv1d(IN, OUT, 5)
-    template.load_state_dict(convolution.state_dict())
+    torch.manual_seed(3)
+    convolution = PooledConvolution(IN, OUT, 5)
     assert torch.equal(template.weight, convolution.weight)
+    assert template.bias is not None
+    assert torch.equal(template.bias, convolution.bias)
+    state = torch.random.get_rng_state()
+    drawn = PooledConvolution(IN, OUT, 5, generator=torch.Generator().manual_seed(3))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert torch.equal(drawn.weight, convolution.weight)
+    template.load_state_dict(convolution.state_dict())
     for other in (copy.deepcopy(convolution), pickle.loads(pickle.dumps(convolution))):
         assert torch.equal(other.weight, convolution.weight)
     assert repr(convolution) == "PooledConvolution(6, 4, kernel_size=5)"
@@ -134,3 +140,37 @@ def test_the_core_refuses_positions_of_another_search() -> None:
             _core.pool_backward(tokens, offsets, gradient, np.full((1, 2), best, np.int32), 1, 1)
     with pytest.raises(ValueError, match="best has shape"):
         _core.pool_backward(tokens, offsets, gradient, np.zeros((1, 3), np.int32), 1, 1)
+
+
+@pytest.mark.repeatable
+def test_any_number_of_threads() -> None:
+    """On texts that are worth some; the answers have the same bits, and so have the gradients."""
+    rng = np.random.default_rng(0)
+    tokens, offsets = rng.integers(0, 50, 60_000).astype(np.int32), np.arange(0, 60_001, 100)
+    results = []
+    for n_jobs in (1, 2, 3):
+        convolution = PooledConvolution(IN, OUT, 5, n_jobs, torch.Generator().manual_seed(0))
+        vectors = torch.tensor(np.random.default_rng(1).normal(size=(50, IN)), dtype=torch.float32, requires_grad=True)
+        answers = convolution(vectors, tokens, offsets)
+        answers.square().sum().backward()
+        assert vectors.grad is not None
+        results.append((answers.detach(), vectors.grad))
+    for answers, gradient in results[1:]:
+        assert torch.equal(answers, results[0][0])
+        assert torch.equal(gradient, results[0][1])
+
+
+def test_threads_are_no_more_than_the_texts_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    pool = _core.pool
+
+    def counting(*arguments: Any) -> Any:
+        asked.append(arguments[-1])
+        return pool(*arguments)
+
+    monkeypatch.setattr(_core, "pool", counting)
+    convolution = PooledConvolution(IN, OUT, 5, n_jobs=1000)
+    convolution(torch.ones(3, IN), np.zeros(400, np.int32), np.arange(0, 401, 10))
+    convolution(torch.ones(3, IN), np.zeros(60_000, np.int32), np.arange(0, 60_001, 100))
+    assert asked[0] == 1
+    assert 2 <= asked[1] <= 8

@@ -208,19 +208,44 @@ def test_a_report_can_end_a_run() -> None:
     assert len(entries) == 2
 
 
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("n_calls", [0, 1, 7])
 @pytest.mark.parametrize("where", ["step", "judge", "report"])
-def test_an_interrupt_leaves_the_best_so_far(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: Any) -> Any:
-        raise KeyboardInterrupt
-
+def test_an_interrupt_leaves_the_best_so_far(
+    where: str, n_calls: int, warm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is anything: the network that came, if it was learned before, or the mean of the steps so far."""
+    entries: list[dict[str, Any]] = []
     model = network()
-    run = training(5, report=interrupt if where == "report" else None)
-    if where != "report":
-        monkeypatch.setattr(Training, where, interrupt)
+    run = training(10, patience=10, warm=warm, report=lambda entry: bool(entries.append(entry)))  # type: ignore[func-returns-value]
+    untouched, calls = getattr(run, where), iter(range(100))
+
+    def interrupted(*arguments: Any) -> Any:
+        is_last = next(calls) == n_calls
+        if is_last and where != "report":
+            raise KeyboardInterrupt
+        answer = untouched(*arguments)
+        if is_last:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(run, where, interrupted)
+    if where == "step" and n_calls == 0 and not warm:
+        with pytest.raises(KeyboardInterrupt):
+            run.run(model, groups(model))
+        return
     trained = run.run(model, groups(model))
     assert run.interrupted
-    assert isinstance(trained, TextNetwork)
-    assert torch.equal(trained.dense.weight, network().dense.weight) == (where != "report")
+    monkeypatch.undo()
+    start = run.judge(network())["validation_loss"]
+    reached = run.judge(trained)["validation_loss"]
+    if entries:
+        best = min(entry["validation_loss"] for entry in entries)
+        assert reached == pytest.approx(min(best, start) if warm else best, rel=1e-5)
+    elif warm:
+        assert reached == pytest.approx(start, rel=1e-5)
+    else:
+        assert reached != start
 
 
 def test_weights_of_classes_count() -> None:

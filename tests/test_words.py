@@ -17,8 +17,9 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from prodige import _core
 from prodige.vocabulary import Vocabulary
-from prodige.words import PPMI, GloVe, WordModel, count_cooccurrences, mutual_information
+from prodige.words import PPMI, GloVe, NoPairsError, WordModel, count_cooccurrences, mutual_information
 from prodige.wordvectors import load_vectors
 
 Floats = NDArray[np.float64]
@@ -153,15 +154,6 @@ def test_glove_is_plain_adagrad(size: int, x_max: float, alpha: float) -> None:
     np.testing.assert_allclose(model.loss_curve_, losses, rtol=1e-5)
 
 
-def test_glove_has_the_same_bits_for_any_jobs() -> None:
-    fits = [GloVe(20, n_epochs=3, random_state=0, n_jobs=n_jobs).fit(make_texts(200)) for n_jobs in (1, 2, 3)]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(other.vectors_, fits[0].vectors_)
-        assert other.loss_curve_ == fits[0].loss_curve_
-    other = GloVe(20, n_epochs=3, random_state=1).fit(make_texts(200))
-    assert not np.array_equal(other.vectors_, fits[0].vectors_)
-
-
 def test_glove_with_a_wild_learning_rate() -> None:
     with pytest.raises(ValueError, match=r"learning_rate = 1e\+30 is too high: the loss was .* 0.05 is usual"):
         GloVe(4, learning_rate=1e30, n_epochs=20, random_state=0).fit(make_texts())
@@ -240,6 +232,47 @@ def test_components_beyond_the_words_are_zero() -> None:
 
 MODELS = [GloVe(8, window=5, n_epochs=30, random_state=0), PPMI(8, random_state=0)]
 both = pytest.mark.parametrize("model", MODELS, ids=["glove", "ppmi"])
+
+
+@pytest.mark.repeatable
+@pytest.mark.parametrize("model", [GloVe(100, n_epochs=2, random_state=0), PPMI(20, random_state=0)])
+def test_the_same_bits_for_any_jobs(model: WordModel) -> None:
+    """On texts that are worth several threads."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{number}" for number in rng.integers(0, 800, 100)) for _ in range(800)]
+    fits = [clone(model).set_params(n_jobs=n_jobs).fit(texts) for n_jobs in (1, 2, 3)]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.vectors_, fits[0].vectors_)
+    different = clone(model).set_params(random_state=1).fit(texts)
+    assert not np.array_equal(different.vectors_, fits[0].vectors_)
+
+
+@both
+def test_threads_are_no_more_than_the_texts_are_worth(model: WordModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    count, glove = _core.count_cooccurrences, _core.Glove
+
+    def counting(*arguments: Any) -> Any:
+        asked.append(arguments[-1])
+        return (count if len(arguments) == 7 else glove)(*arguments)
+
+    monkeypatch.setattr(_core, "count_cooccurrences", counting)
+    monkeypatch.setattr(_core, "Glove", counting)
+    clone(model).set_params(n_jobs=1000).fit(make_texts(40))
+    assert set(asked) == {1}
+
+
+@both
+def test_a_fit_that_fails_leaves_the_last_one(model: WordModel) -> None:
+    fitted = clone(model).fit(make_texts())
+    before = vars(fitted).copy()
+    with pytest.raises(NoPairsError, match="no two words"):
+        fitted.fit(["one", "word"])
+    fitted.set_params(**{"window": 0})
+    with pytest.raises(ValueError, match="window") as refused:
+        fitted.fit(["one word"])
+    assert not isinstance(refused.value, NoPairsError)
+    assert vars(fitted) == {**before, "window": 0}
 
 
 @both

@@ -8,6 +8,7 @@ more hubs than anchors an item needs two or three edges, one of them already tel
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.utils import check_array, check_random_state
 
 from prodige._validation import check_integer
 from prodige.embedding import GraphEmbedding
-from prodige.engine import count_threads
+from prodige.threads import one_thread
 
 Vectors = NDArray[np.float32]
 
@@ -33,7 +34,10 @@ _SHORTEST = 1e-3
 # Above so many items k-means works on batches.
 _MANY = 2**17
 
+_warnings_lock = threading.Lock()
 
+
+@one_thread()
 def hang_on_hubs(
     X: ArrayLike,
     n_anchors: int = 100,
@@ -59,8 +63,9 @@ def hang_on_hubs(
     sample_weight : array-like, shape [N], optional
         How much each item counts; all alike when left out.
     random_state : int, RandomState or None
+        A seed gives the same graph on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads.
+        Threads of the graph's searches.
 
     Examples
     --------
@@ -77,8 +82,8 @@ def hang_on_hubs(
     weights = check_weights(sample_weight, n_items)
     random = check_random_state(random_state)
     n_hubs, n_edges = share_budget(n_items, n_anchors, numbers_per_item, n_hubs)
-    hubs, shares = cluster(vectors, n_hubs, weights, random, n_jobs)
-    anchors, _ = cluster(hubs, min(n_anchors, n_hubs), shares, random, n_jobs)
+    hubs, shares = cluster(vectors, n_hubs, weights, random)
+    anchors, _ = cluster(hubs, min(n_anchors, n_hubs), shares, random)
     if len(anchors) < n_anchors:  # fewer hubs than anchors: the other anchors are items
         others = random.choice(n_items, n_anchors - len(anchors), replace=False)
         anchors = np.concatenate([anchors, vectors[others]])
@@ -125,15 +130,15 @@ def share_budget(n_items: int, n_anchors: int, numbers_per_item: float, n_hubs: 
 
 
 def cluster(
-    X: Vectors, n_clusters: int, weights: NDArray[np.float64], random: np.random.RandomState, n_jobs: int | None
+    X: Vectors, n_clusters: int, weights: NDArray[np.float64], random: np.random.RandomState
 ) -> tuple[Vectors, NDArray[np.float64]]:
     """Return the centres of clusters and the weight of each, by k-means."""
     from sklearn.cluster import KMeans, MiniBatchKMeans
-    from threadpoolctl import threadpool_limits
 
     kind = KMeans if len(X) <= _MANY else MiniBatchKMeans
     seed = random.randint(2**31 - 1)
-    with threadpool_limits(count_threads(n_jobs)), warnings.catch_warnings():
+    # What is warned about is set for the whole process: of two that overlap, the later would keep what the first set.
+    with one_thread(), _warnings_lock, warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", ConvergenceWarning
         )  # of fewer distinct items than clusters: then some are alike

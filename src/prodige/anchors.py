@@ -25,6 +25,7 @@ from prodige.farfit import hang_on_far_anchors
 from prodige.fileformat import StrPath
 from prodige.gradients import as_gradient
 from prodige.graph import Graph
+from prodige.threads import one_thread
 
 # First step of the descent towards distances, relative to their mean; and towards coordinates, to their mean square.
 _RATE = 0.002
@@ -107,6 +108,7 @@ class AnchorEmbedding(nn.Module):
             self._measure()
 
     @classmethod
+    @one_thread()
     def from_vectors(
         cls,
         X: ArrayLike,
@@ -150,6 +152,7 @@ class AnchorEmbedding(nn.Module):
         return layer
 
     @classmethod
+    @one_thread()
     def from_coordinates(
         cls,
         coordinates: ArrayLike,
@@ -292,23 +295,28 @@ class AnchorEmbedding(nn.Module):
 
     def _grow(self, engine: Engine) -> Trees:
         """Return the anchors' trees over the hubs; those of the last call if the engine is the same."""
-        if self._trees is None or self._trees[0] is not engine:
+        known = self._trees  # read once: another thread may set it meanwhile
+        if known is None or known[0] is not engine:
             threads = engine.threads(self.graph.n_jobs, self.embedding_dim)
             kind = _core.AnchorTrees32 if isinstance(engine.hubs, _core.HubNetwork32) else _core.AnchorTrees64
-            self._trees = engine, kind(engine.hubs, self.anchors, threads)  # type: ignore[arg-type]
-        return self._trees[1]
+            trees = kind(engine.hubs, self.anchors, threads)  # type: ignore[arg-type]
+            self._trees = engine, trees
+            return trees
+        return known[1]
 
     def _rows_of_all(self) -> torch.Tensor | None:
         """Return the rows of all items, searched again only if weights changed; None while edges are random."""
         prepared = self.graph.prepared()
         if prepared is None:
             return None
-        if self._table is None or self._table[0] is not prepared.engine:
+        known = self._table  # read once: another thread may set it meanwhile
+        if known is None or known[0] is not prepared.engine:
             table = self._normalized(self._distances(np.arange(self.num_embeddings, dtype=np.int32)))
             if self.padding_idx is not None:
                 table[self.padding_idx] = 0
             self._table = prepared.engine, table
-        return self._table[1]
+            return table
+        return known[1]
 
     def _normalized(self, distances: torch.Tensor) -> torch.Tensor:
         return (distances - self.center) / self.scale
@@ -317,7 +325,7 @@ class AnchorEmbedding(nn.Module):
         self, wanted: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
     ) -> None:
         """Move the weights so that distances come nearer to those wanted, shape [N, K]; the rate falls to 0."""
-        target = torch.from_numpy(wanted)
+        target = torch.tensor(wanted)
         share = torch.ones(len(target)) if sample_weight is None else torch.as_tensor(sample_weight)
         share = (share / share.sum()).to(target.dtype).unsqueeze(1)
         optimizer = torch.optim.Adam([self.graph.theta_w], lr=rate)
@@ -416,7 +424,8 @@ class FrozenAnchorEmbedding(nn.Module):
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as nn.Embedding calls it
         """Return the rows of items, shape [..., K]."""
         ids = check_ids(input, self.num_embeddings)
-        if self._table is None:
+        table = self._table  # read once: another thread may set it meanwhile
+        if table is None:
             first = self.graph.n_vertices - self.embedding_dim
             distances = torch.from_numpy(self.graph.distances(np.arange(first, self.graph.n_vertices)).T)
             distances = torch.where(torch.isinf(distances), self.unreachable, distances)
@@ -424,7 +433,7 @@ class FrozenAnchorEmbedding(nn.Module):
             if self.padding_idx is not None:
                 table[self.padding_idx] = 0
             self._table = table
-        return functional.embedding(ids, self._table)
+        return functional.embedding(ids, table)
 
     def extra_repr(self) -> str:
         """Return what ``repr`` shows."""

@@ -8,6 +8,7 @@ saved.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
@@ -21,10 +22,10 @@ from prodige.anchorfit import share_budget
 from prodige.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.distillation import take_over, task_vectors
 from prodige.farfit import directions
-from prodige.fileformat import FileFormatError, StrPath
+from prodige.fileformat import FileFormatError, StrPath, as_text, shortened
 from prodige.graph import Graph
 from prodige.textmodel import TextClassifier
-from prodige.textnet import Corpus
+from prodige.textnet import Corpus, TextNetwork
 from prodige.vocabulary import PADDING
 from prodige.wordvectors import WordVectors
 
@@ -37,6 +38,8 @@ _RATE = 1e-4
 # Of a small vocabulary, at most one token in so many becomes an anchor.
 _TOKENS_PER_ANCHOR = 4
 
+# What a file says it holds.
+_NAME = "GraphTextClassifier"
 # Parameters that a file keeps; the others are of no use to a model that is fitted.
 _SAVED = ("numbers_per_item", "n_anchors", "max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs")
 
@@ -63,16 +66,18 @@ class GraphTextClassifier(TextClassifier):
     validation_fraction : float
         Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
     class_weight : "balanced", dict or None
-        As in scikit-learn.
+        As in scikit-learn; weights are finite and above 0.
     random_state : int, RandomState or None
-        The same seed gives the same model on the same machine with the same number of threads.
+        The same seed gives the same model on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads of the native searches and convolutions; all processors when left out, and no more than there is work
+        for.
     verbose : int
         Above 0 shows progress bars.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, or None
         Each is called with the latest entry of ``history_`` after every epoch; one that returns True ends the stage
-        early. Ctrl-C ends the fit; what has been learned over the graph so far is kept, with a warning.
+        early. Ctrl-C ends the fit once something has been learned: the best so far is kept, with a warning, and where
+        there is no graph yet, one is made of the vectors. A second Ctrl-C gives up.
 
     Attributes
     ----------
@@ -140,13 +145,30 @@ class GraphTextClassifier(TextClassifier):
     def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
         check_integer("n_anchors", self.n_anchors, 1, 2**31 - 1)
         n_anchors = max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR))
-        share_budget(len(self.vocabulary_), n_anchors, self.numbers_per_item)  # refuses now, not after the vectors
+        # What cannot be made or saved is refused now, not after the fit.
+        share_budget(len(self.vocabulary_), n_anchors, self.numbers_per_item)
+        modelfile.as_bytes(self._describe())
+        textfile.check_tables(len(self.vocabulary_), n_anchors, self.n_filters, self.kernel_size, textfile.MAX_TABLE)
+        textfile.check_words(self.vocabulary_)
         counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
         weights = np.maximum(counts, 1.0) ** _POWER
         weights[PADDING] = 0
         teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
-        if self.stopped_ == "interrupt":
-            raise KeyboardInterrupt  # there is no graph yet to keep
+        start = copy.deepcopy(random)
+        try:
+            network = self._hang_on_graph(teacher, n_anchors, weights, random)
+            if self.stopped_ != "interrupt":
+                network = self._train_on_graph(network, corpus, classes, random)
+            self._take(*textfile.encode(network, self.vocabulary_))
+        except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned
+            self.stopped_ = "interrupt"
+            network = self._hang_on_graph(teacher, n_anchors, weights, start)
+            self._take(*textfile.encode(network, self.vocabulary_))
+
+    def _hang_on_graph(
+        self, teacher: TextNetwork, n_anchors: int, weights: NDArray[np.float64], random: np.random.RandomState
+    ) -> TextNetwork:
+        """Return a network over a graph that answers as much like one over vectors as it can."""
         vectors = task_vectors(teacher, weights)[:, :n_anchors]
         embedding = AnchorEmbedding.from_coordinates(
             vectors @ directions(vectors.shape[1], n_anchors, random),
@@ -160,6 +182,14 @@ class GraphTextClassifier(TextClassifier):
         embedding.graph.theta_b.requires_grad_(False)
         network = self._network(embedding)
         take_over(network, teacher, weights)
+        return network
+
+    def _train_on_graph(
+        self, network: TextNetwork, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState
+    ) -> TextNetwork:
+        """Return a network over a graph, trained with it."""
+        embedding = network.embedding
+        assert isinstance(embedding, AnchorEmbedding)
         training = self._training("graph", corpus, classes, random, warm=True)
         network = training.run(
             network,
@@ -170,7 +200,7 @@ class GraphTextClassifier(TextClassifier):
         )
         if training.interrupted:
             self.stopped_ = "interrupt"
-        self._take(*textfile.encode(network, self.vocabulary_))
+        return network
 
     def _take(self, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Make what a file holds the model in use."""
@@ -230,27 +260,46 @@ class GraphTextClassifier(TextClassifier):
         prodige.fileformat.FileFormatError
             If it is not a sound file, or a model of something else.
         """
-        description, arrays = modelfile.read(path)
-        if description.get("model") != cls.__name__:
-            raise FileFormatError(f"{path}: it holds no {cls.__name__}; it says {description.get('model')!r}")
+        data = modelfile.read(path)
+        description, arrays = modelfile.unpack(data, textfile.KINDS, as_text(path))
+        if description.get("model") != _NAME:
+            raise FileFormatError(f"{path}: it holds no {_NAME}; it says {shortened(description.get('model'))}")
         try:
-            model = cls(**{name: description["parameters"][name] for name in _SAVED})
-            model.classes_ = np.array(description["classes"], dtype=description["class_type"])
+            model = cls(**check_saved(description["parameters"]))
+            model.classes_ = textfile.decode_classes(description["classes"], description["class_type"])
+            if model.classes_.shape != arrays["dense_bias"].shape:
+                raise ValueError(f"{model.classes_.size} classes for {arrays['dense_bias'].size} outputs")
+            textfile.check_arrays(arrays)
+            textfile.check_size(len(data), arrays)
             model._take(description["network"], arrays)
-            if model.classes_.shape != (model.network_.dense.out_features,):
-                raise ValueError(f"{model.classes_.size} classes for {model.network_.dense.out_features} outputs")
-        except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise FileFormatError(f"{path}: its parts do not fit together ({error}); save the model again") from error
         return model
 
-    def _pack(self) -> bytes:
-        classes = self.classes_.astype(str) if self.classes_.dtype.kind == "O" else self.classes_
-        network, arrays = self._stored
-        description = {
-            "model": type(self).__name__,
-            "parameters": {name: getattr(self, name) for name in _SAVED},
-            "classes": classes.tolist(),
-            "class_type": classes.dtype.str,
-            "network": network,
+    def _describe(self) -> dict[str, Any]:
+        """Return what a file says of the model beside its network."""
+        return {
+            "model": _NAME,
+            "parameters": {name: as_json(getattr(self, name)) for name in _SAVED},
+            **textfile.encode_classes(self.classes_),
         }
-        return modelfile.pack(description, arrays)
+
+    def _pack(self) -> bytes:
+        network, arrays = self._stored
+        return modelfile.pack({**self._describe(), "network": network}, arrays)
+
+
+def as_json(value: Any) -> Any:
+    """Return a number as JSON knows it, be it one of Python or of NumPy."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_saved(parameters: Any) -> dict[str, Any]:
+    """Return the parameters that a file holds."""
+    if not isinstance(parameters, dict) or set(parameters) != set(_SAVED):
+        raise ValueError(f"the parameters should be {', '.join(_SAVED)}")
+    for name in _SAVED[1:]:
+        check_integer(name, parameters[name], 1, 2**31 - 1)
+    if type(parameters[_SAVED[0]]) not in (int, float):
+        raise TypeError(f"{_SAVED[0]} must be a number, got {shortened(parameters[_SAVED[0]])}")
+    return parameters

@@ -8,6 +8,7 @@ over time, for a fraction of the work.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from prodige import _core
-from prodige.engine import count_threads
+from prodige.engine import threads_for
 
 
 class PooledConvolution(nn.Module):
@@ -34,7 +35,10 @@ class PooledConvolution(nn.Module):
     kernel_size : int
         Tokens a filter sees at a time.
     n_jobs : int, optional
-        Threads; all available processors when left out. Results do not depend on it.
+        Threads; all available processors when left out, and no more than the texts are worth. Results do not depend
+        on it.
+    generator : torch.Generator, optional
+        Where the first weights come from; torch's global generator when left out.
 
     Shapes:
         - vectors ``[U, D]``: float32, one for each distinct token
@@ -55,20 +59,28 @@ class PooledConvolution(nn.Module):
     torch.Size([2, 2])
     """
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        n_jobs: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         # Named and started as those of Conv1d, which could take its place.
-        template = nn.Conv1d(in_channels, out_channels, kernel_size)
-        self.weight = template.weight
-        self.bias = nn.Parameter(template.bias.detach())  # type: ignore[union-attr]
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels, kernel_size))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        start(self, generator)
         self.n_jobs = n_jobs
 
     def forward(self, vectors: torch.Tensor, tokens: NDArray[np.int32], offsets: NDArray[np.int64]) -> torch.Tensor:
         """Return the highest answer of each filter on each text, shape [B, F]."""
         out_channels, in_channels, kernel_size = self.weight.shape
         by_position = self.weight.permute(1, 2, 0).reshape(in_channels, kernel_size * out_channels)
+        threads = threads_for(self.n_jobs, tokens.size * kernel_size * out_channels)
         pooled: torch.Tensor = Pool.apply(  # type: ignore[no-untyped-call]
-            vectors @ by_position, tokens, offsets, kernel_size, count_threads(self.n_jobs)
+            vectors @ by_position, tokens, offsets, kernel_size, threads
         )
         return pooled + self.bias
 
@@ -76,6 +88,31 @@ class PooledConvolution(nn.Module):
         """Return what ``repr`` shows."""
         out_channels, in_channels, kernel_size = self.weight.shape
         return f"{in_channels}, {out_channels}, kernel_size={kernel_size}"
+
+
+def start(layer: nn.Module, generator: torch.Generator | None) -> None:
+    """Draw the first weights of a layer as torch does itself, which knows no other than its global generator.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from prodige.convolution import start
+    >>> layers = [nn.utils.skip_init(nn.Linear, 3, 2) for _ in range(2)]
+    >>> for layer in layers:
+    ...     start(layer, torch.Generator().manual_seed(0))
+    >>> torch.equal(layers[0].weight, layers[1].weight)
+    True
+    """
+    weight, bias = layer.weight, layer.bias
+    assert isinstance(weight, torch.Tensor)
+    assert isinstance(bias, torch.Tensor)
+    n_inputs = weight[0].numel()
+    # One over the root of the inputs, in the steps that give it the last bit of torch's own.
+    bound = math.sqrt(3) * (math.sqrt(2 / (1 + math.sqrt(5) ** 2)) / math.sqrt(n_inputs))
+    with torch.no_grad():
+        weight.uniform_(-bound, bound, generator=generator)
+        bias.uniform_(-1 / math.sqrt(n_inputs), 1 / math.sqrt(n_inputs), generator=generator)
 
 
 class Pool(torch.autograd.Function):
@@ -94,7 +131,7 @@ class Pool(torch.autograd.Function):
         values, best = _core.pool(tokens, offsets, products.detach().contiguous().numpy(), width, n_jobs)
         ctx.tokens, ctx.offsets, ctx.best = tokens, offsets, best
         ctx.width, ctx.n_rows = width, products.shape[0]
-        return torch.from_numpy(values)
+        return torch.tensor(values)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -103,4 +140,5 @@ class Pool(torch.autograd.Function):
         products = _core.pool_backward(
             ctx.tokens, ctx.offsets, gradient.contiguous().numpy(), ctx.best, ctx.width, ctx.n_rows
         )
-        return torch.from_numpy(products), None, None, None, None
+        # In memory of torch's own, which is aligned: the bits of the products that follow depend on it.
+        return torch.tensor(products), None, None, None, None

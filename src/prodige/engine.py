@@ -107,7 +107,7 @@ class Engine:
     def threads(self, n_jobs: int | None, n_sources: int) -> int:
         """Threads worth using for a call with this many sources."""
         work = n_sources * (self.topology.n_vertices + 2 * self.topology.n_edges)
-        return max(1, min(count_threads(n_jobs), n_sources, work // _WORK_PER_THREAD + 1))
+        return max(1, min(threads_for(n_jobs, work), n_sources))
 
 
 def count_threads(n_jobs: int | None) -> int:
@@ -129,3 +129,15 @@ def count_threads(n_jobs: int | None) -> int:
     from joblib import cpu_count
 
     return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
+
+
+def threads_for(n_jobs: int | None, work: int) -> int:
+    """Return how many of the threads ``n_jobs`` stands for are worth starting for so many steps of a native loop.
+
+    Examples
+    --------
+    >>> from prodige.engine import threads_for
+    >>> threads_for(1000, work=40), threads_for(2, work=10**9)
+    (1, 2)
+    """
+    return min(count_threads(n_jobs), work // _WORK_PER_THREAD + 1)

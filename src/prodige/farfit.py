@@ -16,6 +16,7 @@ from tqdm.auto import tqdm
 
 from prodige.anchorfit import Vectors, check_weights, cluster, distances, share_budget
 from prodige.embedding import GraphEmbedding
+from prodige.threads import one_thread
 
 # An item has at most this many edges.
 _MOST_EDGES = 8
@@ -49,6 +50,7 @@ def directions(n_dimensions: int, n_anchors: int, random_state: int | np.random.
     return np.asarray((orthonormal * np.sign(orthonormal[0, 0])).T, dtype=np.float32)
 
 
+@one_thread()
 def hang_on_far_anchors(
     coordinates: ArrayLike,
     numbers_per_item: float = 5.0,
@@ -71,8 +73,9 @@ def hang_on_far_anchors(
     sample_weight : array-like, shape [N], optional
         How much the error of each item counts; all alike when left out.
     random_state : int, RandomState or None
+        A seed gives the same graph on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads.
+        Threads of the graph's searches.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -100,7 +103,7 @@ def hang_on_far_anchors(
     scale = 1 / spread if spread > 0 else 1.0
     wanted = wanted * np.float32(scale)
     alone = wanted.mean(axis=1, keepdims=True)
-    hubs, _ = cluster(wanted - alone, n_hubs, weights, random, n_jobs)
+    hubs, _ = cluster(wanted - alone, n_hubs, weights, random)
     item, hub, length = choose_edges(wanted, hubs, weights, n_edges, verbose)
     between, length, offset = far_enough(hubs, length)
     of_hub, anchor = (index.ravel() for index in np.indices(between.shape))

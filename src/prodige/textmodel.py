@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +21,9 @@ from torch import nn
 from prodige._validation import check_integer
 from prodige.engine import count_threads
 from prodige.textnet import Corpus, Examples, TextNetwork, Training
-from prodige.threads import torch_threads
+from prodige.threads import one_thread, torch_threads
 from prodige.vocabulary import PADDING, Vocabulary, check_texts
-from prodige.words import PPMI, GloVe
+from prodige.words import PPMI, GloVe, NoPairsError
 from prodige.wordvectors import WordVectors
 
 # Below so many texts none is set aside: what is left of a few says less than all of them.
@@ -31,6 +32,10 @@ _FEW = 40
 TEACHER_RATE = 1e-3
 # Spread of the vectors at the start.
 _SPREAD = 0.5
+# Kinds of labels that a file can hold, as NumPy names them.
+_LABELS = "biufUM"
+# Bytes that the labels of all texts may take.
+_MOST_LABELS = 2**32
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -49,8 +54,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     verbose: int
     callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
 
+    classes_: NDArray[Any]
     vocabulary_: Vocabulary
     network_: TextNetwork
+    history_: list[dict[str, Any]]
+    stopped_: str
+
+    _class_weights: torch.Tensor
+    _split_seed: int
 
     def fit(self, texts: Any, y: ArrayLike) -> Self:
         """Learn from texts and their classes.
@@ -60,30 +71,34 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         texts : sequence of str
             Of any length; a text without known words is allowed.
         y : array-like, shape [N]
-            Labels of any type that can be sorted, at least two different ones.
+            Texts, numbers, truth values or dates, at least two different ones.
+
+        Notes
+        -----
+        Ctrl-C ends the fit early: what has been learned so far becomes the model, ``stopped_`` says so, and a warning
+        does. Where that is nothing yet, and after an error, the estimator is as it was before.
         """
         documents = check_texts(texts)
         labels, classes = check_labels(y, len(documents))
         self._check_parameters()
-        weight = compute_class_weight(self.class_weight, classes=labels, y=labels[classes])
-        # A fit that fails must not leave the network of an earlier one with the words and classes of this one.
-        self.__dict__.pop("network_", None)
-        self.classes_, self._class_weights = labels, torch.from_numpy(weight).float()
-        random = check_random_state(self.random_state)
-        self.history_: list[dict[str, Any]] = []
-        self.stopped_ = "finished"
-        self.vocabulary_ = Vocabulary.build(documents, self.max_vocabulary)
-        corpus = Corpus(*self.vocabulary_.encode(documents))
-        # New layers draw their weights from torch's own generator, which is left as it was.
-        with torch_threads(count_threads(self.n_jobs)), torch.random.fork_rng(devices=[]):
-            self._fit(corpus, classes, random)
+        # All is learned by a copy: a fit that fails leaves this model as it was.
+        fitted = copy.copy(self)
+        fitted.classes_, fitted._class_weights = labels, check_class_weight(self.class_weight, labels, classes)
+        # The texts set aside must not change from one stage to the next, or the later one would learn from them.
+        fitted._split_seed = check_random_state(self.random_state).randint(2**31 - 1)
+        fitted.history_, fitted.stopped_ = [], "finished"
+        fitted.vocabulary_ = Vocabulary.build(documents, self.max_vocabulary)
+        corpus = Corpus(*fitted.vocabulary_.encode(documents))
+        with one_thread():
+            fitted._fit(corpus, classes, check_random_state(self.random_state))
+        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: the network is the best so far", ConvergenceWarning, stacklevel=2)
         return self
 
     @abstractmethod
     def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
-        """Set ``network_``, as soon as there is one that is of any use."""
+        """Set ``network_``; on Ctrl-C make it of what there is, and say so in ``stopped_``."""
 
     def predict_proba(self, texts: Any) -> NDArray[np.float32]:
         """Return the probability of each class, in the order of ``classes_``, shape [N, C].
@@ -95,7 +110,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_is_fitted(self, "network_")
         corpus = Corpus(*self.vocabulary_.encode(texts))
-        with torch_threads(count_threads(self.n_jobs)):
+        with torch_threads(1):  # the last bits depend on how many there are; the convolution has its own
             return np.asarray(torch.softmax(self.network_.predict(corpus), dim=1).numpy())
 
     def predict(self, texts: Any) -> NDArray[Any]:
@@ -148,7 +163,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         )
         try:
             vectors = model.fit_ids(corpus.tokens, corpus.offsets, self.vocabulary_).vectors_
-        except ValueError:  # no two words stand near each other: there is nothing to learn vectors from
+        except NoPairsError:
             vectors = random.normal(size=(len(self.vocabulary_), model.n_components)).astype(np.float32)
         return np.asarray(vectors, dtype=np.float32)
 
@@ -162,18 +177,22 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> TextNetwork:
         """Return a network over vectors, trained with them."""
         spread = vectors[PADDING + 1 :].std()
-        start = torch.from_numpy(vectors / (spread if spread > 0 else 1.0) * np.float32(_SPREAD))
+        start = torch.tensor(vectors / (spread if spread > 0 else 1.0) * np.float32(_SPREAD))
         start[PADDING] = 0
-        torch.manual_seed(random.randint(2**31 - 1))
-        network = self._network(nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start))
+        generator = torch.Generator().manual_seed(random.randint(2**31 - 1))
+        network = self._network(
+            nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start), generator
+        )
         training = self._training("vectors", corpus, classes, random)
         network = training.run(network, [{"params": network.parameters(), "lr": rate}])
         if training.interrupted:
             self.stopped_ = "interrupt"
         return network
 
-    def _network(self, embedding: nn.Module) -> TextNetwork:
-        return TextNetwork(embedding, self.classes_.size, self.n_filters, self.kernel_size, self.n_jobs)
+    def _network(self, embedding: nn.Module, generator: torch.Generator | None = None) -> TextNetwork:
+        """Return a network of the right size; without a generator for one that gets other weights at once."""
+        generator = generator or torch.Generator()  # the global one is left alone
+        return TextNetwork(embedding, self.classes_.size, self.n_filters, self.kernel_size, self.n_jobs, generator)
 
     def _check_parameters(self) -> None:
         for name in ("max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs"):
@@ -183,12 +202,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
         count_threads(self.n_jobs)
-        # The texts set aside must not change from one stage to the next, or the later one would learn from them.
-        self._split_seed = check_random_state(self.random_state).randint(2**31 - 1)
 
 
 def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the classes, and the number of its class for each text."""
+    if isinstance(y, (list, tuple)):  # NumPy gives every text the room of the longest
+        longest = max((len(label) for label in y if isinstance(label, str)), default=0)
+        if 4 * longest * len(y) > _MOST_LABELS:
+            raise ValueError(
+                f"y has {len(y)} labels, one of {longest} letters: together they take "
+                f"{4 * longest * len(y) / 2**30:.3g} GiB; give shorter labels, numbers for example"
+            )
     labels = column_or_1d(y, warn=True)
     if labels.size != n_texts:
         raise ValueError(f"y must have one label per text ({n_texts}), got {labels.size}")
@@ -202,11 +226,42 @@ def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.i
         if len(kinds) > 1:
             raise TypeError(f"y has labels of different types ({', '.join(kinds)}); make them all strings")
         labels = np.array(labels.tolist())
+    if labels.dtype.kind not in _LABELS or (labels.dtype.kind == "f" and labels.dtype.itemsize > 8):
+        found = type(labels[0]).__name__ if labels.dtype.kind == "O" else labels.dtype
+        raise TypeError(
+            f"y has labels of type {found}, which a file cannot hold; make them texts, numbers or dates of NumPy"
+        )
     check_classification_targets(labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise ValueError(f"y has one class only, {classes[0]!r}: there is nothing to tell apart")
     return classes, numbers.astype(np.int64)
+
+
+def check_class_weight(
+    class_weight: str | Mapping[Any, float] | None, labels: NDArray[Any], classes: NDArray[np.int64]
+) -> torch.Tensor:
+    """Return the weight of each class in the loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.textmodel import check_class_weight
+    >>> check_class_weight({"good": 3}, np.array(["bad", "good"]), np.array([0, 1, 1]))
+    tensor([1., 3.])
+    """
+    if class_weight is not None and not isinstance(class_weight, (str, Mapping)):
+        raise TypeError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
+    if isinstance(class_weight, Mapping):
+        for label, weight in class_weight.items():
+            if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
+                raise TypeError(f"class_weight[{label!r}] must be a number, got {weight!r}")
+            if not 0 < np.float32(weight) < np.inf:
+                raise ValueError(
+                    f"class_weight[{label!r}] must be a finite number above 0, got {weight!r}; "
+                    "leave out the texts of a class that is not to count"
+                )
+    return torch.tensor(compute_class_weight(class_weight, classes=labels, y=labels[classes])).float()
 
 
 def split(classes: NDArray[np.int64], fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

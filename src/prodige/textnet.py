@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
-from prodige.convolution import PooledConvolution
+from prodige.convolution import PooledConvolution, start
 
 BATCH = 64
 # Tokens that a training step does not see, and filters whose answers it does not see.
@@ -81,6 +81,8 @@ class TextNetwork(nn.Module):
         Of the convolution.
     n_jobs : int, optional
         Threads of the convolution.
+    generator : torch.Generator, optional
+        Where the first weights come from; torch's global generator when left out.
 
     Shapes:
         - input: a :class:`Corpus` of B texts
@@ -103,11 +105,14 @@ class TextNetwork(nn.Module):
         n_filters: int = 32,
         kernel_size: int = 5,
         n_jobs: int | None = None,
+        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
-        self.convolution = PooledConvolution(int(embedding.embedding_dim), n_filters, kernel_size, n_jobs)  # type: ignore[arg-type]
-        self.dense = nn.Linear(n_filters, n_classes)
+        n_coordinates = int(embedding.embedding_dim)  # type: ignore[arg-type]
+        self.convolution = PooledConvolution(n_coordinates, n_filters, kernel_size, n_jobs, generator)
+        self.dense: nn.Linear = nn.utils.skip_init(nn.Linear, n_filters, n_classes)  # type: ignore[no-untyped-call]
+        start(self.dense, generator)
 
     def forward(self, corpus: Corpus, dropout: Dropout | None = None) -> torch.Tensor:
         """Return the logits of texts; with ``dropout``, some tokens and filters are left out."""
@@ -202,7 +207,13 @@ class Training:
     def run(self, network: TextNetwork, groups: Sequence[dict[str, Any]]) -> TextNetwork:
         """Train a network in place; return the mean of its weights over the last steps, at its best epoch.
 
-        Ctrl-C ends the run and sets ``interrupted``; what is returned is the best so far.
+        Ctrl-C ends the run and sets ``interrupted``; what is returned is the best so far, and the mean of the weights
+        so far if that was in the first epoch.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If nothing has been learned yet.
 
         Parameters
         ----------
@@ -217,8 +228,9 @@ class Training:
         n_passes = max(1, round(least_steps / math.ceil(n_texts / BATCH)))
         n_steps = self.n_epochs * n_passes * math.ceil(n_texts / BATCH)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.02, 1 - step / n_steps))
-        average, best = Average(network), copy.deepcopy(network)
-        start, waited = time.perf_counter(), 0
+        average = Average(network)
+        best = copy.deepcopy(network) if self.warm else None
+        began, waited = time.perf_counter(), 0
         with tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
             try:
                 least = self.judge(network)["validation_loss"] if self.warm else math.inf
@@ -229,7 +241,7 @@ class Training:
                         for rows in batches(self.random.permutation(n_texts))
                     ]
                     entry: dict[str, Any] = {"stage": self.stage, "epoch": epoch, "loss": float(np.mean(losses))}
-                    entry |= self.judge(average.network) | {"seconds": time.perf_counter() - start}
+                    entry |= self.judge(average.network) | {"seconds": time.perf_counter() - began}
                     bar.set_postfix(loss=f"{entry['loss']:.4g}", accuracy=f"{entry['validation_accuracy']:.4f}")
                     waited += 1
                     if entry["validation_loss"] < least:
@@ -237,8 +249,10 @@ class Training:
                     if (self.report is not None and self.report(entry)) or waited >= self.patience:
                         break
             except KeyboardInterrupt:
+                if best is None and not average.n_steps:
+                    raise
                 self.interrupted = True
-        return best
+        return average.network if best is None else best
 
     def step(
         self,
@@ -280,15 +294,15 @@ class Average:
             for mine, theirs in zip(self.network.parameters(), network.parameters(), strict=True)
             if theirs.requires_grad
         ]
-        self._steps = 0
+        self.n_steps = 0
 
     @torch.no_grad()
     def update(self) -> None:
         """Take the present weights into the mean, whose memory grows with the number of steps."""
-        self._steps += 1
-        share = 1 - min(DECAY, (1 + self._steps) / (10 + self._steps))
+        share = 1 - min(DECAY, (2 + self.n_steps) / (11 + self.n_steps))
         for mine, theirs in self._pairs:
             mine.lerp_(theirs, share)
+        self.n_steps += 1
 
 
 def batches(order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -21,9 +21,10 @@ from tqdm.auto import tqdm
 
 from prodige import _core
 from prodige._validation import MAX_INT32, check_integer
-from prodige.engine import count_threads
+from prodige.engine import threads_for
+from prodige.threads import one_thread
 from prodige.vocabulary import SPECIAL, Vocabulary, check_texts
-from prodige.wordvectors import Vectors, WordVectors, fill_special
+from prodige.wordvectors import WordVectors, fill_special
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,6 +35,20 @@ _MOST_WINDOW = 10_000
 # Products with the table of a randomised decomposition: more of them bring no better vectors.
 _POWER_ITERATIONS = 4
 _OVERSAMPLES = 20
+
+
+class NoPairsError(ValueError):
+    """No two words of the texts stand near each other: there is nothing to learn vectors from.
+
+    Examples
+    --------
+    >>> from prodige.words import PPMI, NoPairsError
+    >>> try:
+    ...     PPMI().fit(["one", "two"])
+    ... except NoPairsError as error:
+    ...     print(error)
+    texts have no two words within window=5 of each other; give longer texts or another vocabulary
+    """
 
 
 class WordModel(BaseEstimator, ABC):  # type: ignore[misc]
@@ -71,7 +86,7 @@ class WordModel(BaseEstimator, ABC):  # type: ignore[misc]
         ------
         TypeError
             If something among the texts is not text.
-        ValueError
+        NoPairsError
             If no two words stand near each other.
         """
         documents = check_texts(texts)
@@ -86,18 +101,21 @@ class WordModel(BaseEstimator, ABC):  # type: ignore[misc]
         check_integer("n_components", self.n_components, 1, MAX_INT32)
         counts = count_cooccurrences(ids, offsets, len(vocabulary), self.window, self._harmonic, self.n_jobs)
         if not counts.nnz:
-            raise ValueError(
+            raise NoPairsError(
                 f"texts have no two words within window={self.window} of each other; "
                 "give longer texts or another vocabulary"
             )
-        vectors = self._fit(counts)
-        fill_special(vectors)
-        self.vocabulary_, self.vectors_ = vocabulary, vectors
+        fitted = self._fit(counts)
+        fill_special(fitted["vectors_"])
+        self.__dict__.update(fitted, vocabulary_=vocabulary)  # all at once, when nothing can fail any more
         return self
 
     @abstractmethod
-    def _fit(self, counts: csr_array) -> Vectors:
-        """Check the parameters and return a vector for each token; counts are symmetric, some are above 0."""
+    def _fit(self, counts: csr_array) -> dict[str, Any]:
+        """Check the parameters and return what is learned, a vector for each token above all.
+
+        Counts are symmetric, some are above 0.
+        """
 
     def most_similar(self, token: str, N: int = 10) -> list[tuple[str, float]]:
         """Return the tokens most like a token with their cosines; see :meth:`WordVectors.most_similar`."""
@@ -116,7 +134,7 @@ class GloVe(WordModel):
     """Global vectors: products of vectors are the logarithms of how often words stand near each other.
 
     Pennington, Socher, Manning, "GloVe: Global Vectors for Word Representation" (EMNLP 2014): weighted least squares
-    by AdaGrad, one pair of words after the other. A seed gives the same bits for any number of threads.
+    by AdaGrad, one pair of words after the other.
 
     Parameters
     ----------
@@ -134,9 +152,10 @@ class GloVe(WordModel):
     learning_rate : float
         Of AdaGrad.
     random_state : int, RandomState or None
-        Seed of the first vectors and of the order of the pairs.
+        Seed of the first vectors and of the order of the pairs: it gives the same vectors on the same machine with any
+        number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors when left out, and no more than the pairs are worth.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -187,11 +206,12 @@ class GloVe(WordModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, counts: csr_array) -> Vectors:
+    def _fit(self, counts: csr_array) -> dict[str, Any]:
         for name in ("x_max", "alpha", "learning_rate"):
             check_range(name, getattr(self, name), 0, np.inf)
         n_epochs = check_integer("n_epochs", self.n_epochs, 1, MAX_INT32)
-        threads = count_threads(self.n_jobs)
+        # In a round, threads share out the pairs of one block in n_blocks, which are 16 or more.
+        threads = threads_for(self.n_jobs, counts.nnz // 16 * self.n_components)
         seed = int(check_random_state(self.random_state).randint(MAX_INT32))
         offsets = counts.indptr.astype(np.int64)
         glove = _core.Glove(
@@ -208,8 +228,7 @@ class GloVe(WordModel):
                     )
                 bar.set_postfix(loss=f"{losses[-1]:.5g}", refresh=False)
                 bar.update()
-        self.loss_curve_ = losses
-        return glove.vectors()
+        return {"vectors_": glove.vectors(), "loss_curve_": losses}
 
 
 class PPMI(WordModel):
@@ -236,7 +255,8 @@ class PPMI(WordModel):
     weight : float
         Exponent of the singular values: vectors are U S^weight. 0 makes all components count alike.
     random_state : int, RandomState or None
-        Seed of the decomposition; it hardly matters.
+        Seed of the decomposition; it hardly matters. It gives the same vectors on the same machine with any number of
+        threads.
     n_jobs : int, optional
         Threads for counting; the decomposition has one.
     verbose : int
@@ -283,9 +303,8 @@ class PPMI(WordModel):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, counts: csr_array) -> Vectors:
+    def _fit(self, counts: csr_array) -> dict[str, Any]:
         from sklearn.utils.extmath import randomized_svd
-        from threadpoolctl import threadpool_limits
 
         check_range("smoothing", self.smoothing, 0, 1)
         check_range("shift", self.shift, 0, np.inf)
@@ -296,9 +315,8 @@ class PPMI(WordModel):
             table = mutual_information(counts, self.smoothing, self.shift)
             bar.update()
             k = min(self.n_components, counts.shape[0])
-            # With one thread for linear algebra the bits do not depend on the machine's processors; the products with
-            # the sparse table, which take most of the time, have one thread anyway.
-            with threadpool_limits(1, "blas"):
+            # The products with the sparse table, which take most of the time, have one thread anyway.
+            with one_thread():
                 left, values, _ = randomized_svd(
                     table, k, n_oversamples=_OVERSAMPLES, n_iter=_POWER_ITERATIONS, random_state=random
                 )
@@ -307,9 +325,9 @@ class PPMI(WordModel):
         is_real = values > 1e-5 * values.max(initial=0)
         vectors = np.zeros((counts.shape[0], self.n_components), dtype=np.float32)
         vectors[:, :k] = left * np.power(values, self.weight, where=is_real, out=np.zeros_like(values))
-        self.singular_values_ = np.zeros(self.n_components, dtype=np.float32)
-        self.singular_values_[:k] = np.where(is_real, values, 0)
-        return vectors
+        singular_values = np.zeros(self.n_components, dtype=np.float32)
+        singular_values[:k] = np.where(is_real, values, 0)
+        return {"vectors_": vectors, "singular_values_": singular_values}
 
 
 def count_cooccurrences(
@@ -333,7 +351,7 @@ def count_cooccurrences(
     harmonic : bool
         Whether a pair counts 1 / distance, or 1.
     n_jobs : int, optional
-        Threads; all processors when left out. They do not change a bit.
+        Threads; all processors when left out, and no more than the texts are worth. They do not change a bit.
 
     Returns
     -------
@@ -357,7 +375,7 @@ def count_cooccurrences(
         len(SPECIAL),
         window,
         harmonic,
-        count_threads(n_jobs),
+        threads_for(n_jobs, len(ids) * window),
     )
     if data.size <= MAX_INT32:  # scipy would bring all indices to the wider type
         indptr = indptr.astype(np.int32)
@@ -402,4 +420,4 @@ def check_range(name: str, value: Any, above: float, most: float) -> float:
     return float(value)
 
 
-__all__ = ["PPMI", "GloVe", "count_cooccurrences"]
+__all__ = ["PPMI", "GloVe", "NoPairsError", "count_cooccurrences"]

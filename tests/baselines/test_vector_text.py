@@ -36,6 +36,23 @@ def test_learns(distill: int | None) -> None:
     assert stages == ({"vectors"} if distill is None else {"vectors", "short vectors"})
 
 
+@pytest.mark.repeatable
+@pytest.mark.parametrize("distill", [None, 12])
+def test_same_seed_same_model_on_any_number_of_threads(distill: int | None) -> None:
+    rng = np.random.default_rng(0)
+    labels = [number % 2 for number in range(120)]
+    texts = [" ".join(f"w{rng.zipf(1.3) % 700 + 10 * label}" for _ in range(80)) for label in labels]
+    options: dict[str, Any] = {"distill": distill, "n_components": 9, "n_filters": 32, "n_epochs": 2, "bits": 4}
+    fits = [make(n_jobs=n_jobs, **options).fit(texts, labels) for n_jobs in (1, 1, 2, 3)]
+    first, *others = (fitted.network_.state_dict() for fitted in fits)
+    for other in others:
+        assert all(torch.equal(first[name], other[name]) for name in first)
+    for fitted in fits[1:]:
+        np.testing.assert_array_equal(fitted.predict_proba(texts), fits[0].predict_proba(texts))
+    different = make(random_state=1, **options).fit(texts, labels).network_.state_dict()
+    assert not torch.equal(first["dense.weight"], different["dense.weight"])
+
+
 def test_coordinates_in_eight_bits() -> None:
     whole, rounded = (make(bits=bits, n_epochs=2).fit(TEXTS, LABELS) for bits in (32, 8))
     vectors, codes = (model.network_.embedding.weight.numpy() for model in (whole, rounded))  # type: ignore[operator]

@@ -53,6 +53,7 @@ def failure(code: int, *arguments: str) -> str:
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeatable
 def test_a_table_becomes_a_model() -> None:
     result = invoke("reviews.csv", "-o", "m.prodige", "--epochs", "2", "--seed", "3", "--numbers-per-item", "9")
     assert result.exit_code == 0, result.output
@@ -105,19 +106,19 @@ def test_files_are_not_replaced_by_chance() -> None:
     assert Path("saved.prodige").read_bytes() != before
 
 
-@pytest.mark.parametrize("stage", ["vectors", "graph"])
-def test_an_interrupt(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = Training.step
+@pytest.mark.parametrize(("stage", "n_steps"), [("vectors", 0), ("vectors", 1), ("graph", 0)])
+def test_an_interrupt(stage: str, n_steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, left = Training.step, iter(range(n_steps))
 
     def interrupted(self: Training, *arguments: Any) -> float:
-        if self.stage == stage:
+        if self.stage == stage and next(left, None) is None:
             raise KeyboardInterrupt
         return step(self, *arguments)
 
     monkeypatch.setattr(Training, "step", interrupted)
     said = failure(130, "reviews.csv", "-o", "m.prodige", "--epochs", "1")
-    if stage == "vectors":
-        assert said == "Interrupted before there was a graph: nothing was written"
+    if (stage, n_steps) == ("vectors", 0):
+        assert said == "Interrupted before anything was learned: nothing was written"
         assert not Path("m.prodige").exists()
     else:
         assert said.endswith("Interrupted: the best model so far is in m.prodige")

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from prodige.textmodel import check_labels
+from prodige.threads import one_thread
 from prodige.vocabulary import Vocabulary, check_texts
 
 
@@ -45,8 +46,8 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.pipeline import make_pipeline
 
         documents = check_texts(texts)
-        self.classes_, classes = check_labels(y, len(documents))
-        self._pipeline = make_pipeline(
+        labels, classes = check_labels(y, len(documents))
+        pipeline = make_pipeline(
             TfidfVectorizer(
                 tokenizer=Vocabulary(["-"]).tokenize,
                 token_pattern=None,
@@ -56,7 +57,10 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 sublinear_tf=True,
             ),
             LogisticRegression(C=self.C, max_iter=1000),
-        ).fit(documents, classes)
+        )
+        with one_thread():
+            pipeline.fit(documents, classes)
+        self.__dict__.update(classes_=labels, _pipeline=pipeline)
         return self
 
     def predict(self, texts: Any) -> NDArray[Any]:

@@ -102,7 +102,7 @@ class VectorTextClassifier(TextClassifier):
         weights[PADDING] = 0
         if self.distill is not None and self.stopped_ != "interrupt":
             teacher = network
-            coordinates = torch.from_numpy(task_vectors(teacher, weights)[:, : self.n_components].copy())
+            coordinates = torch.tensor(task_vectors(teacher, weights)[:, : self.n_components])
             coordinates[PADDING] = 0
             shape = coordinates.shape
             network = self._network(nn.Embedding(shape[0], shape[1], padding_idx=PADDING, _weight=coordinates))

@@ -56,7 +56,12 @@ def classify(
     ),
     max_vocabulary: int = typer.Option(32_000, min=1, help="Words to know, the most frequent."),
     epochs: int = typer.Option(8, min=1, help="Passes over the texts, at most."),
-    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="The same seed gives the same model."),
+    seed: int = typer.Option(
+        0,
+        min=0,
+        max=2**32 - 1,
+        help="The same seed gives the same model on the same machine, with any number of jobs.",
+    ),
     jobs: int | None = typer.Option(
         None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
     ),
@@ -138,7 +143,7 @@ def fit(
             warnings.filterwarnings("ignore", category=ConvergenceWarning)  # of the interrupt, which is reported here
             model.fit(data.texts, data.labels)
     except KeyboardInterrupt:
-        typer.echo("Interrupted before there was a graph: nothing was written", err=True)
+        typer.echo("Interrupted before anything was learned: nothing was written", err=True)
         raise
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     return model, notes, model.stopped_ == "interrupt"
