@@ -632,27 +632,6 @@ def little_endian(column: NDArray[Any]) -> memoryview:
     return column.astype(column.dtype.newbyteorder("<"), copy=False).view(np.uint8).data
 
 
-def open_regular(path: StrPath) -> BufferedReader:
-    """Open a file for reading; what is no file is refused at once, and a pipe is not waited for.
-
-    Raises
-    ------
-    FileFormatError
-        If it is a directory, a pipe or a device.
-    """
-    name = as_text(path)
-    descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a directory" if stat.S_ISDIR(mode) else "a pipe or a device"
-            raise FileFormatError(f"{name!r} cannot be read as a .prodige file: it is {kind}; give the name of a file")
-        return open(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
 def as_text(path: StrPath) -> str:
     """Return a path as a string."""
     try:
