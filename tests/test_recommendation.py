@@ -125,7 +125,7 @@ from strategies import many
 met, digest = many(2000, 500), hashlib.sha256()
 for edges in ("hubs", "normal"):
     stop = [lambda status: status.step == 1]
-    for column in GraphRecommender(5, edges, random_state=0, callbacks=stop).fit(met).graph_.edges:
+    for column in GraphRecommender(5, edges, random_state=0, n_jobs=1, callbacks=stop).fit(met).graph_.edges:
         digest.update(column.tobytes())
 for model in (EASE(), SVD(random_state=0)):
     digest.update(model.fit(met).scores([0, 1]).tobytes())
