@@ -114,8 +114,16 @@ def test_negatives_are_new_to_the_user(seed: int) -> None:
         assert np.unique(row).size == room
         assert not met[user, row].any()
         assert held_out[user] not in row
-    with pytest.raises(ValueError, match=rf"n_negatives = {room + 20} is too many: there are \d+ items that user \d+"):
+    with pytest.raises(ValueError, match=rf"n_negatives = {room + 20} is too many: there are \d+ items"):
         sample_negatives(train, held_out, room + 20)
+    most = int((~met)[held_out >= 0].sum(axis=1).max())
+    with pytest.raises(ValueError, match=rf"n_negatives = {most} is too many: there are \d+ items that user \d+"):
+        sample_negatives(train, held_out, most)
+
+
+def test_too_many_negatives_are_refused_before_memory_is_taken() -> None:
+    with pytest.raises(ValueError, match="n_negatives = 2147483647 is too many: there are 3 items"):
+        sample_negatives([[1, 1, 0], [0, 1, 0]], [2, -1], 2**31 - 1)
 
 
 def test_every_negative_is_as_likely() -> None:

@@ -204,6 +204,8 @@ def sample_negatives(
     n_users, n_items = met.shape
     held = check_held_out(held_out, n_users, n_items)
     n = check_integer("n_negatives", n_negatives, 1, MAX_INT32)
+    if n >= n_items:  # before there is a table of them
+        raise ValueError(f"n_negatives = {n} is too many: there are {n_items} items; sample fewer, or rank among all")
     random = check_random_state(random_state)
     negatives = np.full((n_users, n), -1, dtype=np.int64)
     is_new = np.ones(n_items, dtype=bool)
