@@ -261,6 +261,7 @@ def test_parts_are_counted() -> None:
         ({"n_items": 9, "n_vertices": 3}, ValueError, "n_items must be between 1 and 3, got 9"),
         ({"n_jobs": 0}, ValueError, "n_jobs"),
         ({"dtype": torch.float16}, TypeError, "float32 or float64"),
+        ({"dtype": torch.int32}, TypeError, "float32 or float64"),
         ({"i": [0, 0]}, ValueError, "same length, got 2 and 3"),
         ({"i": [0, 2, 0]}, ValueError, "edge 1 joins vertex 2 to itself"),
         ({"i": [0, 2, 2], "j": [1, 0, 0]}, ValueError, "edges 1 and 2 both join 2 and 0"),
@@ -295,6 +296,9 @@ def test_other_misuse() -> None:
         triangle().sample([0], n_samples=0)
     with pytest.raises(ValueError, match="on the CPU"):
         triangle().to("meta")([0])
+    for mask in ([True], [0, 1, 2]):
+        with pytest.raises(ValueError, match=r"mask must hold one bool per edge \(3\)"):
+            triangle().keep(np.array(mask))
     score = triangle(estimator="score")
     score([0, 1])
     with pytest.raises(ValueError, match=r"one entry per source, shape \(2,\), got \(3,\)"):

@@ -119,5 +119,11 @@ def test_bad_budgets() -> None:
         Budget(4, start=0.8, end=0.5)
     with pytest.raises(ValueError, match="lambda_"):
         l0_penalty(embedding, -1.0)
+    with pytest.raises(ValueError, match="n_edges must be between 1"):
+        l0_penalty(embedding, 1.0, n_edges=0)
     with pytest.raises(ValueError, match="memory"):
         Importance(memory=0)
+    with pytest.raises(ValueError, match="curvature must be a finite number of 0 or more, got nan"):
+        Importance(curvature=float("nan"))
+    with pytest.raises(TypeError, match="numbers_per_item must be a number, got None"):
+        Budget(None)  # type: ignore[arg-type]

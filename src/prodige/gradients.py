@@ -11,7 +11,8 @@ about, and :math:`g` is the derivative of the loss by the distances.
 
     .. math:: \sum_s (L_s - c_s) \sum_{e \in \hat G_s} (b_e - p_e)
 
-    It needs the loss of each source, so it works through :meth:`prodige.Sample.surrogate`.
+    It needs the loss of each source, so it works through :meth:`prodige.Sample.surrogate`. Every search that a loss
+    has seen has such a term; :meth:`prodige.GraphEmbedding.gathering` says which losses go with which.
 
 ``"toggle"``
     What flipping an edge would do, read off the same trees as the gradient of the weights. An edge on the tree, once

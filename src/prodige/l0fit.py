@@ -120,7 +120,7 @@ def fit_l0(
     numbers_per_item : float
         Memory: one number per vertex and two per edge, divided by the items. It takes 3 - 2/N to connect N items.
     random_state : int, RandomState or None
-        A seed gives the same graph with any number of threads, unless ``max_time`` is set.
+        A seed gives the same graph on the same machine with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
         Threads; all available processors when left out.
     verbose : int
