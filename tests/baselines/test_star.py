@@ -17,7 +17,7 @@ def least_squares(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     i, j = np.triu_indices(len(matrix), 1)
     design = np.zeros((i.size, len(matrix)))
     design[np.arange(i.size), i] = design[np.arange(i.size), j] = 1
-    return np.asarray(np.linalg.lstsq(design, matrix[i, j])[0], dtype=np.float64)
+    return np.asarray(np.linalg.lstsq(design, matrix[i, j], rcond=None)[0], dtype=np.float64)
 
 
 @settings(deadline=None, max_examples=30)

@@ -74,7 +74,9 @@ def compress(
     max_time: float | None = typer.Option(
         None, min=0.1, help="Seconds for the fit.", show_default=False, callback=check_positive
     ),
-    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="The same seed gives the same graph."),
+    seed: int = typer.Option(
+        0, min=0, max=2**32 - 1, help="A seed gives the same graph on the same machine, with any number of threads."
+    ),
     jobs: int | None = JOBS,
     key: str | None = typer.Option(None, help="Which array of an .npz file with several.", show_default=False),
     report_to: Path | None = typer.Option(
@@ -266,7 +268,8 @@ class Answers:
 def describe(compressor: DistanceCompressor, data: Path, normalize: bool, report: Report | None) -> dict[str, Any]:
     """Return the metadata of the file: what was asked for and how it came out.
 
-    Nothing in it depends on the clock or on where files lie, so the same data and seed make the same file.
+    Nothing in it depends on the clock or on where files lie, so the same data and seed make the same file on the same
+    machine.
     """
     from prodige import __version__
 
