@@ -34,7 +34,7 @@ _SHORTEST = 1e-3
 # Above so many items k-means works on batches.
 _MANY = 2**17
 
-_warnings_lock = threading.Lock()
+_warnings_lock = threading.RLock()
 
 
 @one_thread()

@@ -25,7 +25,7 @@ from prodige.farfit import directions
 from prodige.fileformat import FileFormatError, StrPath, as_text, shortened
 from prodige.graph import Graph
 from prodige.textmodel import TextClassifier
-from prodige.textnet import Corpus, TextNetwork
+from prodige.textnet import Corpus, TextNetwork, gradients
 from prodige.vocabulary import PADDING
 from prodige.wordvectors import WordVectors
 
@@ -156,10 +156,11 @@ class GraphTextClassifier(TextClassifier):
         teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
         start = copy.deepcopy(random)
         try:
-            network = self._hang_on_graph(teacher, n_anchors, weights, random)
-            if self.stopped_ != "interrupt":
-                network = self._train_on_graph(network, corpus, classes, random)
-            self._take(*textfile.encode(network, self.vocabulary_))
+            with gradients():
+                network = self._hang_on_graph(teacher, n_anchors, weights, random)
+                if self.stopped_ != "interrupt":
+                    network = self._train_on_graph(network, corpus, classes, random)
+                self._take(*textfile.encode(network, self.vocabulary_))
         except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned
             self.stopped_ = "interrupt"
             network = self._hang_on_graph(teacher, n_anchors, weights, start)

@@ -20,7 +20,7 @@ from torch import nn
 
 from prodige._validation import check_integer
 from prodige.engine import count_threads
-from prodige.textnet import Corpus, Examples, TextNetwork, Training
+from prodige.textnet import Corpus, Examples, TextNetwork, Training, gradients
 from prodige.threads import one_thread, torch_threads
 from prodige.vocabulary import PADDING, Vocabulary, check_texts
 from prodige.words import PPMI, GloVe, NoPairsError
@@ -89,7 +89,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         fitted.history_, fitted.stopped_ = [], "finished"
         fitted.vocabulary_ = Vocabulary.build(documents, self.max_vocabulary)
         corpus = Corpus(*fitted.vocabulary_.encode(documents))
-        with one_thread():
+        with one_thread(), gradients():
             fitted._fit(corpus, classes, check_random_state(self.random_state))
         self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in self.get_params()})
         if self.stopped_ == "interrupt":

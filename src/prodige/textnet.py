@@ -10,6 +10,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,7 +232,7 @@ class Training:
         average = Average(network)
         best = copy.deepcopy(network) if self.warm else None
         began, waited = time.perf_counter(), 0
-        with tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
+        with gradients(), tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
             try:
                 least = self.judge(network)["validation_loss"] if self.warm else math.inf
                 for epoch in range(self.n_epochs):
@@ -282,6 +283,26 @@ class Training:
             "validation_loss": functional.cross_entropy(logits, classes, self.class_weight).item(),
             "validation_accuracy": float((logits.argmax(dim=1) == classes).float().mean()),
         }
+
+
+@contextmanager
+def gradients() -> Iterator[None]:
+    """Let torch record gradients, and leave it as it was, also where Ctrl-C fell into its own way of doing so.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from prodige.textnet import gradients
+    >>> with torch.no_grad(), gradients():
+    ...     torch.is_grad_enabled()
+    True
+    """
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(before)
 
 
 class Average:

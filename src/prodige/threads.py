@@ -38,16 +38,16 @@ def torch_threads(n_threads: int) -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
-    with _lock:
-        before = torch.get_num_threads()
-        if before != n_threads:
-            torch.set_num_threads(n_threads)
-            # That also became the count of every thread which is to use torch for the first time. The count of a thread
-            # that ends at once is of no concern, so it sets that of the others back.
-            resetting = threading.Thread(target=torch.set_num_threads, args=(before,))
-            resetting.start()
-            resetting.join()
-    try:
+    before = torch.get_num_threads()
+    try:  # from here on, since Ctrl-C may fall into the next lines as well
+        with _lock:
+            if before != n_threads:
+                torch.set_num_threads(n_threads)
+                # That also became the count of every thread which is to use torch for the first time. The count of a
+                # thread that ends at once is of no concern, so it sets that of the others back.
+                resetting = threading.Thread(target=torch.set_num_threads, args=(before,))
+                resetting.start()
+                resetting.join()
         yield
     finally:
         if before != n_threads:

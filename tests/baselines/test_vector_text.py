@@ -102,6 +102,7 @@ def test_an_interrupt_is_told_in_both_stages() -> None:
             model.fit(TEXTS, LABELS)
         assert model.stopped_ == "interrupt"
         assert np.isfinite(model.predict_proba(TEXTS)).all()
+        assert model.network_.embedding.embedding_dim == 3  # of the length asked for, not of the first stage
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_a_table_becomes_a_model() -> None:
     assert result.stderr.startswith("20 texts, 9 words, 2 labels; ")
     assert f"m.prodige: {size:,} bytes" in result.stderr
     model = GraphTextClassifier.load("m.prodige")
+    assert 5 < model.numbers_per_item_ <= 9
     texts, labels = zip(*ROWS * 5, strict=True)
     same = GraphTextClassifier(9.0, n_epochs=2, random_state=3, n_jobs=1).fit(texts, labels)
     assert (model.predict_proba(texts) == same.predict_proba(texts)).all()
@@ -74,7 +75,7 @@ def test_json() -> None:
     figures = json.loads(result.stdout, parse_constant=pytest.fail)
     assert figures.pop("seconds") >= 0
     assert 0 <= figures.pop("validation_accuracy") <= 1
-    assert 0 < figures.pop("numbers_per_item") <= 10
+    assert 3 < figures.pop("numbers_per_item") <= 5
     assert {one["label"] for one in figures.pop("predictions")} <= {"good", "bad"}
     assert figures == {
         "input": "reviews.csv",

@@ -16,7 +16,7 @@ from prodige._validation import check_integer
 from prodige.distillation import take_over, task_vectors
 from prodige.textfile import alphabetical
 from prodige.textmodel import TEACHER_RATE, TextClassifier
-from prodige.textnet import Corpus
+from prodige.textnet import Corpus, TextNetwork
 from prodige.vocabulary import PADDING, SPECIAL
 from prodige.wordvectors import WordVectors
 
@@ -100,17 +100,13 @@ class VectorTextClassifier(TextClassifier):
         network = self._train_on_vectors(start, corpus, classes, random, rate)
         weights = np.maximum(np.bincount(corpus.tokens, minlength=len(self.vocabulary_)), 1.0) ** _POWER
         weights[PADDING] = 0
-        if self.distill is not None and self.stopped_ != "interrupt":
-            teacher = network
-            coordinates = torch.tensor(task_vectors(teacher, weights)[:, : self.n_components])
-            coordinates[PADDING] = 0
-            shape = coordinates.shape
-            network = self._network(nn.Embedding(shape[0], shape[1], padding_idx=PADDING, _weight=coordinates))
-            take_over(network, teacher, weights)
-            training = self._training("short vectors", corpus, classes, random, warm=True)
-            network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
-            if training.interrupted:
-                self.stopped_ = "interrupt"
+        if self.distill is not None:
+            network = self._shorten(network, weights)
+            if self.stopped_ != "interrupt":
+                training = self._training("short vectors", corpus, classes, random, warm=True)
+                network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
+                if training.interrupted:
+                    self.stopped_ = "interrupt"
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)
         self._codes: dict[str, NDArray[Any]] = {}
@@ -124,6 +120,15 @@ class VectorTextClassifier(TextClassifier):
                 with torch.no_grad():
                     layer.copy_(torch.from_numpy(codes * steps))
         self.network_ = network.eval().requires_grad_(False)
+
+    def _shorten(self, teacher: TextNetwork, weights: NDArray[np.float64]) -> TextNetwork:
+        """Return a network over short vectors that answers as much like one over long vectors as it can."""
+        coordinates = torch.tensor(task_vectors(teacher, weights)[:, : self.n_components])
+        coordinates[PADDING] = 0
+        shape = coordinates.shape
+        network = self._network(nn.Embedding(shape[0], shape[1], padding_idx=PADDING, _weight=coordinates))
+        take_over(network, teacher, weights)
+        return network
 
     @property
     def size_bytes(self) -> int:
