@@ -32,8 +32,9 @@ from prodige.landmarks import Landmarks
 from prodige.localfit import N_STEPS as N_LOCAL_STEPS
 from prodige.localfit import fit_local, looks_local
 from prodige.pace import Callback, Pace
-from prodige.space import Metric, Space, natural_unit
-from prodige.threads import torch_threads
+from prodige.refitting import refitting
+from prodige.space import Metric, Space, check_metric, natural_unit
+from prodige.threads import one_thread
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
@@ -157,27 +158,30 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ValueError
             If the data or parameters make no sense; the message says which and why.
         """
+        with refitting(self) as fresh, one_thread():
+            fresh._fit(X)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _fit(self, X: Any) -> None:
         start = time.perf_counter()
         X = self._check_data(X, reset=True)
-        space = Space(X, self.metric)
-        n = space.n_items
+        n = X.shape[0]
         if n < 3:
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
+        space = Space(X, self.metric, n_jobs=self.n_jobs)
+        check_metric(space)
         random = check_random_state(self.random_state)
         self._unit = natural_unit(space)
-        space = space if self._unit == 1 else Space(X, self.metric, self._unit)
-        # With few items, threads of torch wait for each other longer than they work.
-        with torch_threads(min(count_threads(self.n_jobs), max(1, n // 1000))):
-            if self.method == "l0":
-                self._fit_l0(space, random)
-            else:
-                self._fit_budget(space, random, start)
-        if self.stopped_ == "interrupt":
-            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        space = space.in_unit(self._unit)
+        if self.method == "l0":
+            self._fit_l0(space, random)
+        else:
+            self._fit_budget(space, random, start)
         self._leave_unit()
         self._keep_anchors(space, random)
-        return self
 
     def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
         first, copy_of = find_copies(space)

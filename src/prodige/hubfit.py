@@ -20,13 +20,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from prodige import _core
 from prodige.engine import Engine, count_threads
 from prodige.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
 from prodige.landmarks import Landmarks
 from prodige.pace import Pace
+from prodige.threads import in_parts
 
 # Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
 # final size, and its final edges.
@@ -43,6 +44,9 @@ _GENTLY = 0.85
 
 # Items that choose hubs in one round, at most: choosing is the slowest part where there are many.
 _MOST_CHOOSING = 20_000
+
+# Items that a thread groups at a time: what it computes must not depend on how many threads there are.
+_PART = 1024
 
 # Landmarks that items look at when they choose hubs: weights are learned from all of them later.
 WINDOW = 1024
@@ -184,7 +188,7 @@ def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState
     of the best star. Only the distances within a group have no W to adjust: there the radii give way.
     """
     n, columns = landmarks.n_items, landmarks.sources
-    group = group_items(landmarks.wanted, n_hubs, random)
+    group = group_items(landmarks.wanted, n_hubs, random, n_jobs)
     column_group = group[columns]
     radius = landmarks.wanted.mean(axis=1, dtype=np.float64)
     radius -= radius.mean() / 2
@@ -217,26 +221,42 @@ def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState
 
 
 def group_items(
-    wanted: NDArray[np.float32], n_groups: int, random: np.random.RandomState, n_columns: int = 512, n_rounds: int = 12
+    wanted: NDArray[np.float32],
+    n_groups: int,
+    random: np.random.RandomState,
+    n_jobs: int = 1,
+    n_columns: int = 512,
+    n_rounds: int = 12,
 ) -> Ids:
     """Group items that see the landmarks alike, whatever the metric; return the group of each, shape [N].
 
     k-means on the distances to some landmarks. The mean of each row is taken out first: how far an item is from
     everything is the business of its weight, not of its hub.
     """
-    rows = torch.from_numpy(np.ascontiguousarray(wanted[:, :n_columns]))
+    rows = torch.tensor(np.ascontiguousarray(wanted[:, :n_columns]))
     rows = rows - rows.mean(dim=1, keepdim=True)
+    squares = (rows**2).sum(dim=1)
     centres = rows[torch.from_numpy(random.choice(len(rows), n_groups, replace=False))]
+    parts = list(gen_batches(len(rows), _PART))
     for _ in range(n_rounds):
-        squared = (centres**2).sum(dim=1) - 2 * rows @ centres.T
-        nearest, group = squared.min(dim=1)
+        nearest, group = nearest_centres(rows, centres, parts, n_jobs)
         count = torch.bincount(group, minlength=n_groups)
         sums = torch.zeros_like(centres).index_add_(0, group, rows)
         centres = torch.where(count[:, None] > 0, sums / count.clamp(min=1)[:, None], centres)
         empty = (count == 0).nonzero().ravel()
         if empty.numel():  # goes where items fit worst
-            centres[empty] = rows[(nearest + (rows**2).sum(dim=1)).topk(empty.numel()).indices]
+            centres[empty] = rows[(nearest + squares).topk(empty.numel()).indices]
     return group.numpy().astype(np.int32)
+
+
+def nearest_centres(
+    rows: torch.Tensor, centres: torch.Tensor, parts: list[slice], n_jobs: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the squared distance of each row to its nearest centre, less the square of the row, and which it is."""
+    squares = (centres**2).sum(dim=1)
+    found = in_parts(lambda part: (squares - 2 * rows[part] @ centres.T).min(dim=1), parts, n_jobs)
+    nearest, group = (torch.cat(values) for values in zip(*found, strict=True))
+    return nearest, group
 
 
 def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.random.RandomState) -> HubGraph:
