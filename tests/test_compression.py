@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 from scipy.spatial.distance import cdist
@@ -25,6 +29,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
 
 from prodige import DistanceCompressor, Graph, compression
 from prodige.landmarks import Landmarks
@@ -380,18 +385,181 @@ def test_history(short_runs: None) -> None:
     assert compressor.stopped_ == "finished"
 
 
-def test_seeds_and_threads(short_runs: None) -> None:
+@pytest.mark.repeatable
+def test_seeds(short_runs: None) -> None:
     for X in (BLOBS, PLANE):
         first = make(random_state=3).fit(X)
-        for again in (
-            make(random_state=3).fit(X),
-            make(random_state=3, n_jobs=2).fit(X),
-            make(random_state=np.random.RandomState(3), n_jobs=None).fit(X),
-        ):
+        for again in (make(random_state=3).fit(X), make(random_state=np.random.RandomState(3), n_jobs=None).fit(X)):
             assert bits(again.graph_) == bits(first.graph_)
             np.testing.assert_array_equal(again.anchors_, first.anchors_)
             np.testing.assert_array_equal(again.transform(X[:7]), first.transform(X[:7]))
         assert bits(make(random_state=4).fit(X).graph_) != bits(first.graph_)
+
+
+MANY = np.random.default_rng(0).normal(size=(2300, 12))
+THREADED: list[tuple[Any, dict[str, Any]]] = [
+    (MANY, {}),
+    (MANY.astype(np.float32), {}),
+    (MANY[:, :2], {}),
+    (MANY, {"metric": "cosine"}),
+    (np.where(np.arange(2300)[:, None] % 100 == 3, 0, MANY), {"metric": "cosine"}),
+    (MANY[:1200], {"metric": "mahalanobis"}),
+    (MANY[:1200], {"metric": "manhattan"}),
+    (scipy.sparse.csr_array(np.maximum(MANY[:1200], 0)), {}),
+    (cdist(MANY[:1200], MANY[:1200]), {"metric": "precomputed"}),
+    (MANY, {"numbers_per_item": 3}),
+    (MANY[:40], {"numbers_per_item": 40}),
+    (MANY, {"n_hubs": 300}),
+]
+
+
+@pytest.mark.repeatable
+@pytest.mark.parametrize(("X", "parameters"), THREADED)
+def test_any_number_of_threads_gives_the_same_bits(X: Any, parameters: dict[str, Any], short_runs: None) -> None:
+    first, *others = (make(n_jobs=n_jobs, **parameters).fit(X) for n_jobs in (1, 2, 3))
+    for other in others:
+        assert bits(other.graph_) == bits(first.graph_)
+        assert [record["loss"] for record in other.history_] == [record["loss"] for record in first.history_]
+        assert other.transform(X[:50]).tobytes() == first.transform(X[:50]).tobytes()
+        assert bits(other.insert(X[:50])) == bits(first.insert(X[:50]))
+        assert other.score(X) == first.score(X)
+
+
+# -- threads and processes
+
+
+def run(code: str) -> str:
+    """Run a program of its own, with threads of the libraries underneath as they are by default."""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted by Linux")
+def test_one_job_starts_no_threads() -> None:
+    code = """
+        import os
+        import numpy as np
+        from prodige import DistanceCompressor, compression
+
+        compression.N_STEPS = compression.N_LOCAL_STEPS = 4
+        before = set(os.listdir("/proc/self/task"))
+        for X in (np.random.default_rng(0).normal(size=(2500, d)) for d in (2, 20)):
+            for metric in ("euclidean", "cosine", "manhattan"):
+                compressor = DistanceCompressor(metric=metric, random_state=0, n_jobs=1).fit(X)
+                compressor.score(X), compressor.transform(X), compressor.insert(X[:9]), compressor.kneighbors(X[:9])
+        print(len(set(os.listdir("/proc/self/task")) - before))
+    """
+    assert run(code) == "0\n"
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_forked_processes_go_on(n_jobs: int) -> None:
+    code = f"""
+        import multiprocessing
+        import numpy as np
+        from prodige import DistanceCompressor, compression
+
+        compression.N_STEPS = compression.N_LOCAL_STEPS = 4
+        X = np.random.default_rng(0).normal(size=(2500, 20))
+        compressor = DistanceCompressor(random_state=0, n_jobs={n_jobs}).fit(X)
+
+        def child(answers):
+            again = DistanceCompressor(random_state=0, n_jobs={n_jobs}).fit(X)
+            answers.put((compressor.score(X), again.score(X), compressor.transform(X[:5]), again.transform(X[:5])))
+
+        context = multiprocessing.get_context("fork")
+        answers = context.Queue()
+        process = context.Process(target=child, args=(answers,))
+        process.start()
+        try:
+            old, new, *rows = answers.get(timeout=60)
+        finally:
+            process.kill()
+        assert old == new == compressor.score(X)
+        assert rows[0].tobytes() == rows[1].tobytes() == compressor.transform(X[:5]).tobytes()
+    """
+    run(code)
+
+
+def test_threads_of_torch_are_given_back_by_fits_side_by_side(short_runs: None) -> None:
+    def fit(seed: int) -> Graph:
+        return make(random_state=seed, n_jobs=None).fit(MANY).graph_
+
+    def threads() -> tuple[int, list[int]]:
+        return torch.get_num_threads(), [library["num_threads"] for library in threadpool_info()]
+
+    expected = [fit(seed) for seed in range(4)]
+    count = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        before = threads()
+        with ThreadPoolExecutor(2) as pool:
+            assert list(pool.map(fit, range(4))) == expected
+        assert threads() == before
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(threads).result()[0] == 3
+    finally:
+        torch.set_num_threads(count)
+
+
+# -- a fit and its state
+
+
+def state(compressor: DistanceCompressor) -> dict[str, Any]:
+    return {name: value for name, value in vars(compressor).items() if name not in compressor.get_params()}
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["natural_unit", "find_copies", "fit_hubs", "Landmarks.draw", "DistanceCompressor._leave_unit", "Graph.from_edges"],
+)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_refit_that_fails_leaves_everything(
+    where: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch, short_runs: None
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(BLOBS, columns=list("abcdefghijkl"))
+    compressor = make().fit(frame)
+    before, answers = state(compressor), compressor.transform(frame[:5])
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"prodige.compression.{where}", fail)
+        with pytest.raises(error):
+            compressor.set_params(n_hubs=9).fit(1e20 * BLOBS[:60, :7])
+    assert state(compressor) == before
+    np.testing.assert_array_equal(compressor.transform(frame[:5]), answers)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X"), [({"metric": "nope"}, BLOBS), ({}, spoiled(np.nan)), ({"numbers_per_item": 1}, BLOBS[:, 1:])]
+)
+def test_bad_input_to_a_refit_leaves_everything(parameters: dict[str, Any], X: Rows, short_runs: None) -> None:
+    compressor = make().fit(BLOBS)
+    before = state(compressor)
+    with pytest.raises(ValueError, match=r"\w"):
+        compressor.set_params(**parameters).fit(X)
+    assert state(compressor) == before
+
+
+def test_a_refit_leaves_nothing_of_the_fit_before(short_runs: None) -> None:
+    pandas = pytest.importorskip("pandas")
+    compressor = make(method="l0", callbacks=[lambda status: True]).fit(pandas.DataFrame({"a": [1, 2, 4], "b": 0.0}))
+    assert hasattr(compressor, "lambda_")
+    compressor.set_params(method="budget").fit(BLOBS)
+    assert state(compressor).keys() == state(make().fit(BLOBS)).keys()
 
 
 def test_order_of_callbacks_and_early_end(short_runs: None) -> None:

@@ -22,7 +22,7 @@ from sklearn.utils import check_array, gen_batches
 
 from prodige.candidates import Candidates, knn
 from prodige.engine import count_threads
-from prodige.threads import in_parts, torch_threads
+from prodige.threads import in_parts, one_thread, torch_threads
 
 Metric = str | Callable[[Any, Any], float]
 
@@ -187,13 +187,13 @@ class Space:
             block[row, column] = torch.from_numpy(near)
             result[:, part] = block
 
-        in_parts(measure, gen_batches(n_columns, _PART) if result.numel() else [], count_threads(self.n_jobs))
+        in_parts(measure, slices(n_columns if rows.size else 0, _PART), count_threads(self.n_jobs))
         return result.numpy()
 
     def _near(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the distances of pairs, with all their digits."""
         near = np.empty(rows.size, dtype=np.float32)
-        for part in gen_batches(near.size, max(1, _BLOCK // self.points.shape[1])) if near.size else ():
+        for part in slices(near.size, max(1, _BLOCK // self.points.shape[1])):
             difference = self.points[rows[part]].astype(np.float64) - self.points[columns[part]]
             if self._row_unit != 1:
                 difference /= self._row_unit
@@ -212,7 +212,8 @@ class Space:
             # Pair by pair, not by matrix products: no row depends on the others, to the last bit.
             distances = cdist(Y, self.X, self.metric, **self.parameters)
             return self._in_units(np.where(np.isnan(distances), 1, distances))  # nan: no direction
-        return self._in_units(distances_between(Y, self.X, self.metric))
+        with one_thread():
+            return self._in_units(distances_between(Y, self.X, self.metric))
 
     def blocks(self, sources: ArrayLike | None = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield ``(sources, distances)`` in blocks of bounded memory, over all items when ``sources`` is left out.
@@ -226,6 +227,11 @@ class Space:
         ids = np.arange(self.n_items) if sources is None else np.asarray(sources, dtype=np.int64)
         for part in gen_batches(len(ids), max(1, _BLOCK // self.n_items)):
             yield ids[part], self.distances(ids[part])
+
+
+def slices(n: int, size: int) -> list[slice]:
+    """Return the parts of a range, each as long as ``size`` but the last."""
+    return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
 def natural_unit(space: Space, n_sources: int = 16) -> float:
@@ -315,14 +321,14 @@ def metric_parameters(X: Any, metric: Metric) -> dict[str, NDArray[np.float64]]:
             f"metric 'mahalanobis' inverts the covariance of the columns; of {len(X)} rows with {len(covariance)} "
             "columns it has no inverse: drop columns that depend on others, or use 'seuclidean'"
         )
-    return {"VI": np.linalg.inv(covariance)}
+    return {"VI": np.asarray(np.linalg.inv(covariance), dtype=np.float64)}
 
 
 def stretching(parameters: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the matrix that rows are multiplied by to make their Euclidean distances those of the metric."""
     if "V" in parameters:
         return np.diag(parameters["V"] ** -0.5)
-    return np.linalg.cholesky(parameters["VI"])
+    return np.asarray(np.linalg.cholesky(parameters["VI"]), dtype=np.float64)
 
 
 def check_metric(space: Space, n_items: int = 24) -> None:

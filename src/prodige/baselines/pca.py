@@ -28,8 +28,8 @@ class PCA(Vectors):
     metric : {"euclidean"}
         There is no choice; the rows must be dense.
     random_state : int, RandomState or None
-        Seed of scikit-learn's solver for data with very many columns; the exact one is used otherwise. It gives the same
-        result on the same machine, with any number of threads.
+        Seed of scikit-learn's solver for data with very many columns; the exact one is used otherwise. A seed
+        gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
