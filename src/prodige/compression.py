@@ -43,14 +43,13 @@ _N_ANCHORS = 256
 # Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
 _N_LANDMARKS = 4096
 
-# Where time is limited: the part of it for measuring distances to landmarks, those measured to see how long that takes,
-# and how few there may be to try that once more.
+# Where time is limited: the part of it for measuring distances to landmarks, and those measured to see how long that
+# takes.
 _LANDMARK_TIME = 0.15
 _N_TRIED = 64
-_FEWEST_LANDMARKS = 256
 
 # A fit that uses less of its budget says so.
-_SPENT = 0.9
+_SPENT = 0.6
 
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
@@ -75,8 +74,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3. A graph of hubs
         takes no edges that do not lower its error: where it ends far below, a warning says so.
     metric : str or callable
-        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows: symmetric, and 0
-        from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
+        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows: symmetric,
+        and 0 from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
     n_hubs : int or "auto"
         Virtual vertices to begin with, as far as the budget allows. An integer asks for a graph of hubs whatever the
         data are like; more than 4,634 are refused, as the ways between them take too much memory.
@@ -275,7 +274,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             space.distances(np.arange(min(n_tried, space.n_items)))
             now = time.perf_counter()
             possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * n_tried
-            if possible < _FEWEST_LANDMARKS:
+            if possible < _N_TRIED:
                 break
         return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
 
@@ -612,5 +611,5 @@ def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
     mean = landmarks.wanted.mean(axis=1, dtype=np.float64)
     radius = np.maximum(mean - mean.mean() / 2, 0)
     centre = int(radius.argmin())
-    others = np.delete(np.arange(landmarks.n_items), centre)
-    return FittedGraph(landmarks, 0, others, np.full(others.size, centre), radius[others], n_jobs)
+    others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)
+    return FittedGraph(landmarks, 0, others, np.full_like(others, centre), radius[others], n_jobs)
