@@ -268,11 +268,12 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that moves on by a second whenever it is looked at."""
     ticks = itertools.count()
     monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
-    for max_time, n_steps in ((1e-6, range(1)), (30, range(10, 16)), (150, range(60, 76))):
+    for max_time, n_steps in ((1e-6, range(1)), (30, range(8, 16)), (150, range(36, 76))):
         pace = Pace(N_STEPS, max_time)
         graph = fit_hubs(LANDMARKS, 4, pace=pace, random_state=0, n_jobs=1)
-        assert len(pace.history) in n_steps  # two looks a step
-        assert all(record["seconds"] <= max_time + 1 for record in pace.history)
+        assert len(pace.history) in n_steps  # two looks a step, and some to choose hubs
+        # A round of choosing hubs looks at the clock several times.
+        assert all(record["seconds"] <= max_time + 20 for record in pace.history)
         assert pace.stopped == "finished"
         assert 3.5 < graph.freeze().numbers_per_item <= 4
         check_hub_graph(graph)

@@ -26,14 +26,16 @@ from prodige import _core
 from prodige._validation import check_integer
 from prodige.copies import add_copies, find_copies
 from prodige.engine import count_threads
+from prodige.fitting import FittedGraph
 from prodige.graph import Graph
-from prodige.hubfit import N_STEPS, fit_hubs
+from prodige.hubfit import N_STEPS, check_memory, fit_hubs, most_hubs
 from prodige.landmarks import Landmarks
 from prodige.localfit import N_STEPS as N_LOCAL_STEPS
 from prodige.localfit import fit_local, looks_local
 from prodige.pace import Callback, Pace
-from prodige.space import Metric, Space, natural_unit
-from prodige.threads import torch_threads
+from prodige.refitting import refitting
+from prodige.space import Metric, Space, check_metric, largest, natural_unit
+from prodige.threads import one_thread
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
@@ -41,14 +43,23 @@ _N_ANCHORS = 256
 # Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
 _N_LANDMARKS = 4096
 
-# Where time is limited: the part of it for measuring distances to landmarks, those measured to see how long that takes,
-# and the least number that is worth anything.
+# Where time is limited: the part of it for measuring distances to landmarks, and those measured to see how long that
+# takes.
 _LANDMARK_TIME = 0.15
 _N_TRIED = 64
-_FEWEST_LANDMARKS = 256
+
+# A fit that uses less of its budget says so.
+_SPENT = 0.6
 
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
+
+# How far a new row may be, in units, so that squares fit into single precision, and in the unit of the data.
+_FARTHEST = 1e17
+_FARTHEST_OF_ALL = 1e37
+
+# By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
+_SAME = 1e-6
 
 # Distances of one block: 64 MiB as float32.
 _BLOCK = 1 << 24
@@ -60,23 +71,27 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     Parameters
     ----------
     numbers_per_item : float
-        Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3.
+        Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3. A graph of hubs
+        takes no edges that do not lower its error: where it ends far below, a warning says so.
     metric : str or callable
-        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows.
+        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows: symmetric,
+        and 0 from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
     n_hubs : int or "auto"
-        Virtual vertices to begin with. An integer asks for a graph of hubs whatever the data are like.
+        Virtual vertices to begin with, as far as the budget allows. An integer asks for a graph of hubs whatever the
+        data are like; more than 4,634 are refused, as the ways between them take too much memory.
     method : {"budget", "l0"}
         ``"budget"`` fits and thins by what each edge is worth. ``"l0"`` is the way of the paper: neighbours and random
         edges as candidates, each present with a probability that is learned by the score function under a penalty.
     max_time : float, optional
-        Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number.
+        Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number. Kept within 2 seconds or
+        a fifth, unless the least takes longer: distances from 17 items to all of them, and one pass over a first graph.
     random_state : int, RandomState or None
-        A seed gives the same graph on any machine and with any number of threads, unless ``max_time`` is set.
+        A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
         Threads; all available processors when left out.
     verbose : int
         Above 0 shows a progress bar.
-    callbacks : sequence of callable
+    callbacks : sequence of callable, optional
         Each is called with a :class:`prodige.pace.Status` after every step; one that returns True ends the fit.
 
     Attributes
@@ -120,7 +135,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Sequence[Callback] | None = (),
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.metric = metric
@@ -157,27 +172,40 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         ValueError
             If the data or parameters make no sense; the message says which and why.
         """
+        with refitting(self) as fresh, one_thread():
+            fresh._fit(X)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        if self._is_unspent:
+            warnings.warn(
+                f"numbers_per_item = {self.numbers_per_item} is not used up: no more edges were found that lower the "
+                f"error, so graph_ has {self.graph_.numbers_per_item:.4g}; give as much, or more hubs than "
+                f"{self.graph_.n_vertices - self.graph_.n_items}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _fit(self, X: Any) -> None:
         start = time.perf_counter()
+        self._is_unspent = False
         X = self._check_data(X, reset=True)
-        space = Space(X, self.metric)
-        n = space.n_items
+        n = X.shape[0]
         if n < 3:
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
+        space = Space(X, self.metric, n_jobs=self.n_jobs)
+        check_metric(space)
         random = check_random_state(self.random_state)
-        self._unit = natural_unit(space)
-        space = space if self._unit == 1 else Space(X, self.metric, self._unit)
-        # With few items, threads of torch wait for each other longer than they work.
-        with torch_threads(min(count_threads(self.n_jobs), max(1, n // 1000))):
-            if self.method == "l0":
-                self._fit_l0(space, random)
-            else:
-                self._fit_budget(space, random, start)
-        if self.stopped_ == "interrupt":
-            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        # A function may be slow, and the longest distance from one item is half of the longest at least.
+        self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
+        space = space.in_unit(self._unit)
+        if self.method == "l0":
+            self._fit_l0(space, random)
+        else:
+            self._fit_budget(space, random, start)
         self._leave_unit()
         self._keep_anchors(space, random)
-        return self
 
     def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
         first, copy_of = find_copies(space)
@@ -197,11 +225,10 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.structure_ = "complete"
             return complete_graph(space), Pace(0)
         landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
-        if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
-            self.structure_ = "star"
-            return star_graph(landmarks), Pace(0)
-        seed = int(random.randint(2**31))
         sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
+        if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
+            return self._fit_tree(space, landmarks, numbers, start, sample)
+        seed = int(random.randint(2**31))
         rival, rival_error, rival_pace = None, math.inf, None
         hurried = self._pace(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
         if self.n_hubs == "auto" and not hurried and looks_local(space, random):
@@ -220,17 +247,36 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             rival_pace.stopped = pace.stopped
             return rival.freeze(), rival_pace
         self.structure_ = "hubs"
+        if graph.numbers_per_item < _SPENT * numbers and pace.stopped == "finished" and not hurried:
+            self._is_unspent = graph.error(sample) > (_EXACT * landmarks.scale) ** 2
         return graph.freeze(), pace
+
+    def _fit_tree(
+        self, space: Space, landmarks: Landmarks, numbers: float, start: float, sample: NDArray[np.int32]
+    ) -> tuple[Graph, Pace]:
+        """Return the best star around an item, or a tree of neighbours where ways lead past them and it is better."""
+        self.structure_ = "star"
+        star, pace = star_graph(landmarks, count_threads(self.n_jobs)), self._pace(N_LOCAL_STEPS, start)
+        if self.n_hubs == "auto" and not pace.in_a_hurry and looks_local(space, np.random.RandomState(0)):
+            tree = fit_local(space, landmarks, numbers, pace, 0, self.n_jobs)
+            if tree.error(sample) < star.error(sample):
+                self.structure_ = "neighbors"
+                return tree.freeze(), pace
+        return star.freeze(), Pace(0)
 
     def _count_landmarks(self, space: Space, start: float) -> int:
         """Return how many landmarks there is time for."""
         if self.max_time is None:
             return _N_LANDMARKS
-        began = time.perf_counter()
-        space.distances(np.arange(min(_N_TRIED, space.n_items)))
-        now = time.perf_counter()
-        possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * _N_TRIED
-        return int(np.clip(possible, _FEWEST_LANDMARKS, _N_LANDMARKS))
+        possible = 0.0
+        for n_tried in (1, _N_TRIED):  # one alone may take long, and says so
+            began = time.perf_counter()
+            space.distances(np.arange(min(n_tried, space.n_items)))
+            now = time.perf_counter()
+            possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * n_tried
+            if possible < _N_TRIED:
+                break
+        return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
 
     def _pace(self, n_steps: int, start: float, share: float = 1.0) -> Pace:
         """Return the pace of a run that gets a share of the time left."""
@@ -259,13 +305,14 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _callbacks(self) -> Sequence[Callback]:
         """Return the callbacks, made to hear of losses in the data's own squared distances."""
         square = self._unit**2
+        callbacks = self.callbacks or ()
         if square == 1:
-            return self.callbacks
+            return callbacks
 
         def rephrased(callback: Callback) -> Callback:
             return lambda status: callback(replace(status, loss=status.loss * square))
 
-        return [rephrased(callback) for callback in self.callbacks]
+        return [rephrased(callback) for callback in callbacks]
 
     def _leave_unit(self) -> None:
         """Go back from the unit of the fit to that of the data."""
@@ -291,8 +338,6 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_parameters(self, n_items: int) -> None:
         if self.method not in ("budget", "l0"):
             raise ValueError(f"method must be 'budget' or 'l0', got {self.method!r}")
-        if self.n_hubs != "auto":
-            check_integer("n_hubs", self.n_hubs, 1, n_items)
         limit = self.max_time
         if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
@@ -306,6 +351,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"numbers_per_item = {numbers} is too small: a connected graph of {n_items} items needs {n_items - 1} "
                 f"edges, which is {least:.4g} numbers an item; give at least {math.ceil(least * 1000) / 1000:.4g}"
             )
+        if self.n_hubs != "auto":
+            n_hubs = check_integer("n_hubs", self.n_hubs, 1, n_items)
+            check_memory(min(n_hubs, most_hubs(n_items, numbers)))
 
     # -- what is learned ---------------------------------------------------------------------------------------------
 
@@ -351,32 +399,54 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             distances, neighbors = graph.kneighbors(k=n_neighbors, n_jobs=self.n_jobs)
         else:
             k = check_integer("n_neighbors", n_neighbors, 1, graph.n_items)
-            items = np.arange(graph.n_items)
-            found = [nearest(rows, k) for rows in self._distances_of(X, items)]
+            X = self._check_data(X, reset=False)
+            found = [nearest(rows, k) for rows in self._distances_of(X, np.arange(graph.n_items))]
             distances, neighbors = (np.concatenate(part) for part in zip(*found, strict=True))
         return (distances, neighbors) if return_distance else neighbors
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the negative mean squared error of the graph's distances over all pairs of the data it was fitted to.
+        """Return the negative mean squared error of the graph's distances.
+
+        Of the items it was fitted to, in the same order: over all pairs. Of any others: over the distances to the
+        anchors that :meth:`transform` gives, so that ``GridSearchCV`` and the like work.
 
         Parameters
         ----------
-        X : array-like
-            The same items in the same order as in :meth:`fit`.
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
         y : ignored
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> search = GridSearchCV(DistanceCompressor(random_state=0), {"numbers_per_item": [3, 8]}, cv=2).fit(X)
+        >>> search.best_params_
+        {'numbers_per_item': 8}
         """
         check_is_fitted(self)
-        space = Space(self._check_data(X, reset=False), self.metric, self._unit)
-        if space.n_items != self.graph_.n_items:
-            raise ValueError(
-                f"X has {space.n_items} items, the graph {self.graph_.n_items}: score compares the items it was fitted "
-                "to; see insert and transform for new ones"
-            )
-        total = 0.0
+        X = self._check_data(X, reset=False)
+        with one_thread():
+            return self._score_fitted(X) if self._is_fitted_data(X) else self._score_new(X)
+
+    def _score_fitted(self, X: Any) -> float:
+        space, total = self._space(X), 0.0
         for rows, distances in space.blocks():
             residual = self._in_units(self.graph_.distances(rows, n_jobs=self.n_jobs)) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
         return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
+
+    def _score_new(self, X: Any) -> float:
+        residual = self._in_units(self._transform(X)) - self._to_anchors(X)
+        return -float((residual.astype(np.float64) ** 2).mean()) * self._unit**2
+
+    def _is_fitted_data(self, X: Any) -> bool:
+        """Whether these are the items of the fit in their order, as far as the anchors tell."""
+        if X.shape[0] != self.graph_.n_items:
+            return False
+        difference = self._rows_of_anchors(X) - self._anchor_rows
+        return largest(difference) <= _SAME * largest(self._anchor_rows)
 
     # -- new items ---------------------------------------------------------------------------------------------------
 
@@ -391,6 +461,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
         """
         check_is_fitted(self)
+        return self._transform(self._check_data(X, reset=False))
+
+    def _transform(self, X: Any) -> NDArray[np.float32]:
         return np.concatenate(list(self._distances_of(X, self.anchors_)))
 
     def insert(self, X: Any) -> Graph:
@@ -411,6 +484,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         >>> compressor.insert(X[190:]).n_items
         200
         """
+        check_is_fitted(self)
+        X = self._check_data(X, reset=False)
         n_arcs = (self.numbers_per_item - 1) / 2
         attached, weights, errors = self._attach(X, math.ceil(n_arcs))
         # What is left of the budget after equal shares goes where another edge helps most.
@@ -445,7 +520,16 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _keep_anchors(self, space: Space, random: np.random.RandomState) -> None:
         self.anchors_ = np.sort(random.permutation(space.n_items)[:_N_ANCHORS])
-        self._anchor_rows = None if self.metric == "precomputed" else space.X[self.anchors_]
+        self._anchor_rows = self._rows_of_anchors(space.X)
+        self._parameters = space.parameters
+
+    def _rows_of_anchors(self, X: Any) -> Any:
+        """Return the rows of the anchors in the data of the fit, among themselves where these are distances."""
+        return X[np.ix_(self.anchors_, self.anchors_)] if self.metric == "precomputed" else X[self.anchors_]
+
+    def _space(self, X: Any) -> Space:
+        """Return rows as a space with the unit and the metric of the fit."""
+        return Space(X, self.metric, self._unit, self.n_jobs, self._parameters)
 
     def _docks(self) -> NDArray[np.int64]:
         """Vertices that new items may be attached to."""
@@ -473,14 +557,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
         [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
         """
-        check_is_fitted(self)
-        X = self._check_data(X, reset=False)
-        if self.metric == "precomputed":
-            if (X < 0).any():
-                raise ValueError(f"distances must be 0 or more, got {X.min()}")
-            wanted = self._in_units(X[:, self.anchors_])
-        else:
-            wanted = Space(self._anchor_rows, self.metric, self._unit).to_others(X)
+        wanted = self._to_anchors(X)
         # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
         lanes, n_anchors = _core.LANES, self.anchors_.size
         if n_anchors < 8 * lanes:
@@ -493,6 +570,23 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         items = np.arange(len(wanted), dtype=np.int32)
         docks, weights, errors = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
         return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
+
+    def _to_anchors(self, X: Any) -> NDArray[np.float32]:
+        """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
+        with np.errstate(over="ignore"):
+            if self.metric == "precomputed":
+                if (X < 0).any():
+                    raise ValueError(f"distances must be 0 or more, got {X.min()}")
+                wanted = self._in_units(X[:, self.anchors_])
+            else:
+                wanted = self._space(self._anchor_rows).to_others(X)
+        too_far = np.flatnonzero(~(wanted.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self._unit)))
+        if too_far.size:
+            raise ValueError(
+                f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
+                f"its distances, divided by {self._unit:.3g}, must not be above {_FARTHEST:.0e}"
+            )
+        return wanted
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
         """Return distances as float32, divided by the unit of the fit."""
@@ -512,10 +606,10 @@ def complete_graph(space: Space) -> Graph:
     return Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
 
 
-def star_graph(landmarks: Landmarks) -> Graph:
+def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
     """Return the best star around an item: the smallest connected graph there is."""
     mean = landmarks.wanted.mean(axis=1, dtype=np.float64)
     radius = np.maximum(mean - mean.mean() / 2, 0)
     centre = int(radius.argmin())
-    others = np.delete(np.arange(landmarks.n_items), centre)
-    return Graph.from_edges(others, np.full(others.size, centre), radius[others], n_vertices=landmarks.n_items)
+    others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)
+    return FittedGraph(landmarks, 0, others, np.full_like(others, centre), radius[others], n_jobs)

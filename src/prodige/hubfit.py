@@ -20,13 +20,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
-from sklearn.utils import check_random_state
+from scipy.sparse.csgraph import connected_components
+from sklearn.utils import check_random_state, gen_batches
 
 from prodige import _core
 from prodige.engine import Engine, count_threads
 from prodige.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
 from prodige.landmarks import Landmarks
-from prodige.pace import Pace
+from prodige.pace import IsOver, Pace, never, patience
+from prodige.threads import in_parts
 
 # Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
 # final size, and its final edges.
@@ -43,6 +45,27 @@ _GENTLY = 0.85
 
 # Items that choose hubs in one round, at most: choosing is the slowest part where there are many.
 _MOST_CHOOSING = 20_000
+
+# Edges between hubs to begin with, at most, in numbers of the budget: several times as many as where they are chosen.
+_MOST_JOINED = 4
+
+# Entries of tables of flows between hubs that are filled at once: 256 MiB.
+_FLOWS = 1 << 23
+
+# Bytes for every pair of hubs while edges are proposed, and what may be taken in all.
+_PAIR_BYTES = 100
+_MOST_BYTES = 1 << 31
+
+# Where time is limited: the parts of it for grouping items; and in one round for searching between hubs, for choosing
+# them, and for proposing edges between them.
+_GROUPING = 0.1
+_SEARCHING = 0.15
+_CHOOSING = 0.1
+_PROPOSING = 0.05
+
+# Items that a thread groups at a time, and that choose hubs before the clock is looked at: what is
+# computed must not depend on how many threads there are.
+_PART = 1024
 
 # Landmarks that items look at when they choose hubs: weights are learned from all of them later.
 WINDOW = 1024
@@ -89,12 +112,14 @@ def fit_hubs(
     n = landmarks.n_items
     n_hubs = choose_n_hubs(n, numbers_per_item) if n_hubs is None else n_hubs
     n_hubs = min(n_hubs, most_hubs(n, numbers_per_item))
+    check_memory(n_hubs)
     hurried = pace.in_a_hurry
     if hurried:  # no time to thin a graph out: it starts within the budget
         n_hubs = min(n_hubs, math.isqrt(int((numbers_per_item - 3) * n)))
     n_edges = int((numbers_per_item * n - n - n_hubs) / 2 + 1e-9)
     n_arcs = max(2, round(numbers_per_item))
-    graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs))
+    most_joined = int(_MOST_JOINED * numbers_per_item * n)
+    graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs), most_joined, pace)
     n_start = max(graph.n_edges, n_edges) + n_edges - n  # room to choose from in the first rounds
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
     choosing = min(0.5, _MOST_CHOOSING / n)
@@ -106,7 +131,7 @@ def fit_hubs(
                 share = min(progress / THINNED, 1)
                 limit = round(n_start * (n_edges / n_start) ** share)
                 graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks, pace)
-                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random)
+                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random, pace)
             elif progress >= REWIRED and graph.n_edges > n_edges:
                 graph = shrink(graph, n_edges, choosing, n_arcs, blocks, pace)
             late = max(progress - REWIRED, 0) / (1 - REWIRED)
@@ -119,6 +144,16 @@ def fit_hubs(
         for _ in range(1 if pace.is_over else ROUND):
             graph.newton(blocks.draw(), rate=0.5)
     return graph
+
+
+def check_memory(n_hubs: int) -> None:
+    """Refuse more hubs than there can be room for, before any is taken."""
+    most = math.isqrt(_MOST_BYTES // _PAIR_BYTES)
+    if n_hubs > most:
+        raise ValueError(
+            f"n_hubs = {n_hubs} would take about {_PAIR_BYTES * n_hubs**2 / 2**30:.1f} GiB for the ways between them; "
+            f"give at most {most}, or 'auto'"
+        )
 
 
 class HubGraph(FittedGraph):
@@ -177,14 +212,23 @@ def choose_n_hubs(n_items: int, numbers_per_item: float) -> int:
     return int(np.clip(round(1.25 * (n_items * numbers_per_item) ** 0.5), 1, 512))
 
 
-def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState, n_jobs: int) -> HubGraph:
+def start_graph(
+    landmarks: Landmarks,
+    n_hubs: int,
+    random: np.random.RandomState,
+    n_jobs: int,
+    most_joined: int | None = None,
+    pace: Pace | None = None,
+) -> HubGraph:
     """Return items grouped around hubs, one hub each, and all hubs joined, with weights in closed form.
+
+    Where that would be more edges than are worth thinning out, only the shortest, and those that hold all together.
 
     With d(i, j) = r_i + W_gh + r_j the mean over two groups gives W once the radii r are known, and those are the ones
     of the best star. Only the distances within a group have no W to adjust: there the radii give way.
     """
     n, columns = landmarks.n_items, landmarks.sources
-    group = group_items(landmarks.wanted, n_hubs, random)
+    group = group_items(landmarks.wanted, n_hubs, random, n_jobs, patience(pace, _GROUPING))
     column_group = group[columns]
     radius = landmarks.wanted.mean(axis=1, dtype=np.float64)
     radius -= radius.mean() / 2
@@ -205,7 +249,7 @@ def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState
     radius += within[group] / 2
     between -= (within[:, None] + within[None]) / 2
     between[np.isnan(between)] = np.nanmean(between) if (count > 0).any() else landmarks.scale
-    a, b = np.triu_indices(n_hubs, 1)
+    a, b = join_hubs(between, most_joined)
     return HubGraph(
         landmarks,
         n_hubs,
@@ -216,30 +260,69 @@ def start_graph(landmarks: Landmarks, n_hubs: int, random: np.random.RandomState
     )
 
 
+def join_hubs(between: Floats, n_edges: int | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ends of all edges between hubs, or of so many: the shortest ones, and those that hold all together."""
+    a, b = np.triu_indices(len(between), 1)
+    if n_edges is None or n_edges >= a.size:
+        return a, b
+    short = np.sort(np.argpartition(between[a, b], n_edges)[:n_edges])
+    a, b = a[short], b[short]
+    joined = csr_array((np.ones(a.size), (a, b)), shape=between.shape)
+    part = connected_components(joined, directed=False)[1]
+    first = np.unique(part, return_index=True)[1]
+    return np.concatenate([a, first[:-1]]), np.concatenate([b, first[1:]])
+
+
 def group_items(
-    wanted: NDArray[np.float32], n_groups: int, random: np.random.RandomState, n_columns: int = 512, n_rounds: int = 12
+    wanted: NDArray[np.float32],
+    n_groups: int,
+    random: np.random.RandomState,
+    n_jobs: int = 1,
+    is_over: IsOver = never,
+    n_columns: int = 512,
+    n_rounds: int = 12,
 ) -> Ids:
     """Group items that see the landmarks alike, whatever the metric; return the group of each, shape [N].
 
     k-means on the distances to some landmarks. The mean of each row is taken out first: how far an item is from
     everything is the business of its weight, not of its hub.
     """
-    rows = torch.from_numpy(np.ascontiguousarray(wanted[:, :n_columns]))
+    rows = torch.tensor(np.ascontiguousarray(wanted[:, :n_columns]))
     rows = rows - rows.mean(dim=1, keepdim=True)
+    squares = (rows**2).sum(dim=1)
     centres = rows[torch.from_numpy(random.choice(len(rows), n_groups, replace=False))]
+    parts = list(gen_batches(len(rows), _PART))
     for _ in range(n_rounds):
-        squared = (centres**2).sum(dim=1) - 2 * rows @ centres.T
-        nearest, group = squared.min(dim=1)
+        nearest, group = nearest_centres(rows, centres, parts, n_jobs)
         count = torch.bincount(group, minlength=n_groups)
         sums = torch.zeros_like(centres).index_add_(0, group, rows)
         centres = torch.where(count[:, None] > 0, sums / count.clamp(min=1)[:, None], centres)
         empty = (count == 0).nonzero().ravel()
         if empty.numel():  # goes where items fit worst
-            centres[empty] = rows[(nearest + (rows**2).sum(dim=1)).topk(empty.numel()).indices]
+            centres[empty] = rows[(nearest + squares).topk(empty.numel()).indices]
+        if is_over():
+            break
     return group.numpy().astype(np.int32)
 
 
-def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.random.RandomState) -> HubGraph:
+def nearest_centres(
+    rows: torch.Tensor, centres: torch.Tensor, parts: list[slice], n_jobs: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the squared distance of each row to its nearest centre, less the square of the row, and which it is."""
+    squares = (centres**2).sum(dim=1)
+    found = in_parts(lambda part: (squares - 2 * rows[part] @ centres.T).min(dim=1), parts, n_jobs)
+    nearest, group = (torch.cat(values) for values in zip(*found, strict=True))
+    return nearest, group
+
+
+def rewire(
+    graph: HubGraph,
+    n_edges: int,
+    share: float,
+    n_arcs: int,
+    random: np.random.RandomState,
+    pace: Pace | None = None,
+) -> HubGraph:
     """Let a share of the items choose hubs anew, propose edges between hubs, and keep the ``n_edges`` best of all.
 
     Parameters
@@ -252,18 +335,22 @@ def rewire(graph: HubGraph, n_edges: int, share: float, n_arcs: int, random: np.
         Part of the items that choose; if all did at once, each would answer what the others no longer do.
     n_arcs : int
         Hubs an item may choose, at most.
+    pace : Pace, optional
+        Where its time is limited, so is that of choosing and proposing; without enough of it edges are only dropped.
     """
+    if pace is not None and not has_time_to_rewire(graph, pace):
+        return thin(graph, n_edges)
     n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
     # An item that others' paths lead over would take those with it: it stays, and its edges are worth what they carry.
     uses = np.bincount(graph.tail[of_item], graph.passes.uses[of_item], minlength=n)
     is_end = uses <= 1.01 * graph.passes.n_sources
     items = np.flatnonzero((random.random_sample(n) < share) & is_end).astype(np.int32)
+    attachments = Attachments.choose(graph, items, n_arcs, random, patience(pace, _CHOOSING))
     chooses = np.zeros(n + graph.n_hubs, dtype=bool)
-    chooses[items] = True
+    chooses[attachments.items] = True
     stays = np.flatnonzero(of_item & ~chooses[graph.tail])
-    attachments = Attachments.choose(graph, items, n_arcs, random)
     between = np.flatnonzero(~of_item)
-    grown = propose_hub_edges(graph, between.size // 10, random)
+    grown = propose_hub_edges(graph, between.size // 10, random, patience(pace, _PROPOSING))
 
     hub_tail = np.concatenate([graph.tail[between], grown.tail])
     hub_head = np.concatenate([graph.head[between], grown.head])
@@ -298,12 +385,42 @@ def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blo
     What an edge is worth is measured while all others are there; the more go together, the less that says.
     """
     while graph.n_edges > n_edges:
+        if pace.is_over:
+            return thin(graph, n_edges)
         for _ in range(3):
-            graph.newton(blocks.draw(), rate=1.0)
+            if not pace.is_over:
+                graph.newton(blocks.draw(), rate=1.0)
         gently = 0 if pace.is_over else int(_GENTLY * graph.n_edges)
-        graph = rewire(graph, max(n_edges, gently), share, n_arcs, blocks.random)
+        graph = rewire(graph, max(n_edges, gently), share, n_arcs, blocks.random, pace)
         graph.newton(blocks.draw(), rate=1.0)
     return graph
+
+
+def has_time_to_rewire(graph: HubGraph, pace: Pace) -> bool:
+    """Tell whether the ways between all hubs can be searched twice in the time that one round may take."""
+    if pace.max_time is None:
+        return True
+    began = pace.seconds
+    some = np.arange(graph.n_items, graph.n_items + min(graph.n_hubs, 16), dtype=np.int32)
+    graph.engine.distances(some, graph.landmarks.sources[:WINDOW], graph.n_jobs)
+    now = pace.seconds
+    longest = (now - began) * 2 * graph.n_hubs / some.size
+    return longest <= _SEARCHING * pace.max_time and now + longest + (_CHOOSING + _PROPOSING) * pace.max_time <= (
+        pace.max_time
+    )
+
+
+def thin(graph: HubGraph, n_edges: int) -> HubGraph:
+    """Keep the most worthy edges, as far as that is known, without another look at the data."""
+    if graph.n_edges <= n_edges:
+        return graph
+    n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
+    of_items, between = np.flatnonzero(of_item), np.flatnonzero(~of_item)
+    tail, head = graph.tail[between] - n, graph.head[between] - n
+    worth[of_items[first_of_item(graph.tail[of_items], worth[of_items])]] = np.inf
+    worth[between[spanning_tree(tail, head, worth[between], graph.n_hubs)]] = np.inf
+    keep = np.sort(np.argsort(-worth, kind="stable")[:n_edges])
+    return HubGraph(graph.landmarks, graph.n_hubs, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)
 
 
 @dataclass
@@ -319,13 +436,32 @@ class Attachments:
     worth: Floats
 
     @classmethod
-    def choose(cls, graph: HubGraph, items: Ids, n_arcs: int, random: np.random.RandomState) -> Attachments:
-        """Find the best few hubs for each of some items."""
+    def choose(
+        cls, graph: HubGraph, items: Ids, n_arcs: int, random: np.random.RandomState, is_over: IsOver = never
+    ) -> Attachments:
+        """Find the best few hubs for each of some items; for the first of them where the time is over before the last.
+
+        Parameters
+        ----------
+        graph : HubGraph
+        items : ndarray of int32
+        n_arcs : int
+            Hubs of an item, at most.
+        random : RandomState
+        is_over : callable
+            Tells whether the time is over.
+        """
         sources, wanted = graph.landmarks.sources, graph.landmarks.wanted
         n_columns = min(WINDOW, sources.size)
         first = int(random.randint(sources.size - n_columns + 1))
         from_hubs = graph.hub_distances(sources[first : first + n_columns])
-        hubs, weights, errors = _core.attach(items, sources, wanted, from_hubs, first, n_arcs, graph.n_jobs)
+        found = []
+        for part in gen_batches(items.size, _PART) if items.size else [slice(0, 0)]:
+            found.append(_core.attach(items[part], sources, wanted, from_hubs, first, n_arcs, graph.n_jobs))
+            if is_over():
+                break
+        hubs, weights, errors = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        items = items[: len(hubs)]
         worth = np.full(errors.shape, np.inf)
         # Each pair counts from both of its ends. Worth falls along the arcs, so none is taken without those before.
         worth[:, 1:] = -np.diff(errors, axis=1) * (2 * graph.n_items / n_columns)
@@ -350,19 +486,28 @@ class HubEdges(NamedTuple):
     worth: Floats
 
 
-def propose_hub_edges(graph: HubGraph, n_edges: int, random: np.random.RandomState) -> HubEdges:
-    """Propose edges between hubs where the paths between them are too long."""
+def propose_hub_edges(
+    graph: HubGraph, n_edges: int, random: np.random.RandomState, is_over: IsOver = never
+) -> HubEdges:
+    """Propose edges between hubs where the paths between them are too long, as far as there is time to see."""
     n, n_hubs = graph.n_items, graph.n_hubs
     blocks = random.permutation(graph.landmarks.n_blocks)[:32].astype(np.int32)
-    residuals, uses = graph.flows(blocks)
+    residuals, uses = np.zeros((2, n_hubs, n_hubs))
+    n_seen = 0
+    for part in gen_batches(blocks.size, max(1, _FLOWS // n_hubs**2)):
+        more, used = graph.flows(blocks[part])
+        residuals += more
+        uses += used
+        n_seen = part.stop
+        if is_over():
+            break
     excess = np.maximum(residuals, 0) / np.maximum(uses, 1)
-    worth = excess * np.maximum(residuals, 0) * (n / (blocks.size * _core.LANES))
+    worth = excess * np.maximum(residuals, 0) * (n / (n_seen * _core.LANES))
     of_hubs = ~graph.of_item
     tail, head = graph.tail[of_hubs] - n, graph.head[of_hubs] - n
     worth[tail, head] = worth[head, tail] = 0  # there already
-    a, b = np.triu_indices(n_hubs, 1)
+    a, b = np.nonzero(np.triu(worth, 1))
     best = np.argsort(-worth[a, b], kind="stable")[:n_edges]
-    best = best[worth[a[best], b[best]] > 0]
     a, b = a[best], b[best]
     weight = np.maximum(graph.hub_distances()[a, b] - excess[a, b], 0)
     return HubEdges((n + a).astype(np.int32), (n + b).astype(np.int32), weight.astype(np.float32), worth[a, b])

@@ -17,7 +17,7 @@ from prodige.candidates import Candidates
 from prodige.engine import count_threads
 from prodige.fitting import Blocks, FittedGraph, Floats, Ids, spanning_tree
 from prodige.landmarks import Landmarks
-from prodige.pace import Pace
+from prodige.pace import IsOver, Pace, never, patience
 from prodige.space import Space
 
 # Passes of a whole run, blocks of landmarks in each, and passes between two rounds of thinning.
@@ -27,6 +27,9 @@ _ROUND = 6
 
 # Nearest items that are joined to begin with.
 _N_NEIGHBORS = 16
+
+# Where time is limited: the part of it for looking at detours, and for edges that join no neighbours.
+_LOOKING = 0.2
 
 # A detour this much longer than the straight way is none: rounding of single precision.
 _EXACT = 1e-5
@@ -116,9 +119,9 @@ def fit_local(
     n_edges = int((numbers_per_item - 1) * space.n_items / 2 + 1e-9)
     edges = join_components(space, space.neighbors(_N_NEIGHBORS))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, count_threads(n_jobs))
-    detours = measure_detours(space, edges)
+    detours = measure_detours(space, edges, patience(pace, _LOOKING))
     n_start = max(min(int((detours > 1 + _EXACT).sum()), 3 * n_edges), n_edges)
-    graph = complete(space, thin(graph, detours, n_start, worthless=1 + _EXACT))
+    graph = complete(space, thin(graph, detours, n_start, worthless=1 + _EXACT), patience(pace, _LOOKING))
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
     n_start = graph.n_edges
     try:
@@ -136,7 +139,7 @@ def fit_local(
     return graph if graph.n_edges <= n_edges else thin(graph, graph.worth(), n_edges)
 
 
-def complete(space: Space, graph: FittedGraph, n_rounds: int = 16) -> FittedGraph:
+def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds: int = 16) -> FittedGraph:
     """Add edges that the metric has but that join no neighbours, as long roads do; none where it is not exact.
 
     The nearest item that comes out too far from a source must miss its last edge: the one to the item nearest to it
@@ -146,7 +149,7 @@ def complete(space: Space, graph: FittedGraph, n_rounds: int = 16) -> FittedGrap
     tolerance = _EXACT * landmarks.scale
     for turn in range(n_rounds):
         sources = landmarks.sources[64 * turn : 64 * (turn + 1)]
-        if sources.size == 0:
+        if sources.size == 0 or is_over():
             break
         wanted = space.distances(sources)
         excess = graph.engine.distances(sources, None, graph.n_jobs) - wanted
@@ -182,8 +185,11 @@ def thin(graph: FittedGraph, worth: Floats, n_edges: int, worthless: float = -np
     return FittedGraph(graph.landmarks, 0, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)
 
 
-def measure_detours(space: Space, edges: Candidates) -> Floats:
-    """Return, for each edge, the shortest way over a common neighbour as a multiple of its length."""
+def measure_detours(space: Space, edges: Candidates, is_over: IsOver = never) -> Floats:
+    """Return, for each edge, the shortest way over a common neighbour as a multiple of its length.
+
+    Edges that there is no time to look at count as needed.
+    """
     n = edges.n_items
     number = np.arange(edges.n_edges)
     ends = csr_array(
@@ -195,6 +201,8 @@ def measure_detours(space: Space, edges: Candidates) -> Floats:
     )
     detours = np.full(edges.n_edges, np.inf)
     for item in range(n):
+        if item % 64 == 0 and is_over():
+            break
         begin, end = ends.indptr[item], ends.indptr[item + 1]
         neighbors, ids = ends.indices[begin:end], ends.data[begin:end] - 1
         detours[ids] = np.minimum(detours[ids], find_detours(space, item, neighbors.astype(np.int64)))

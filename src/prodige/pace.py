@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
-from tqdm.auto import tqdm
+from prodige.bars import Bar
 
 # Setting up takes a small part of a run that is worth its while: the rest takes this many times as long.
 _HURRY = 3.0
@@ -43,6 +43,7 @@ class Status:
 
 
 Callback = Callable[[Status], Any]
+IsOver = Callable[[], bool]
 Stopped = Literal["finished", "callback", "interrupt"]
 Result = TypeVar("Result")
 
@@ -138,7 +139,7 @@ class Pace:
     def run(self, end: float = 1.0) -> Iterator[float]:
         """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""
         step = 0
-        with tqdm(total=100, disable=self.verbose <= 0, unit="%", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+        with Bar(total=100, disable=self.verbose <= 0, unit="%", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
             while self.stopped == "finished" and (progress := self._progress(step)) < end:
                 yield progress
                 step += 1
@@ -163,3 +164,16 @@ class Pace:
         answers = [callback(status) for callback in self.callbacks]  # every one is called, whatever others say
         if any(answers):
             self.stopped = "callback"
+
+
+def never() -> bool:
+    """Where no time limit is set, it is never over."""
+    return False
+
+
+def patience(pace: Pace | None, share: float) -> IsOver:
+    """Return what tells whether this share of the time limit went by from now on, or all of it."""
+    if pace is None or pace.max_time is None:
+        return never
+    end = min(pace.seconds + share * pace.max_time, pace.max_time)
+    return lambda: pace.seconds >= end

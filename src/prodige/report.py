@@ -136,7 +136,7 @@ def make_page(
 
     check_is_fitted(compressor)
     graph = compressor.graph_
-    space = Space(X, compressor.metric)
+    space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
     if space.n_items != graph.n_items:
         raise ValueError(f"X must be what compressor was fitted to: {graph.n_items} items, got {space.n_items}")
     entries = compare(compressor, space, measured, bits, random_state, tell)

@@ -41,6 +41,10 @@ def one_norm(x: NDArray[Any], y: NDArray[Any]) -> float:
     return float(np.abs(x - y).sum())
 
 
+def interrupted(x: NDArray[Any], y: NDArray[Any]) -> float:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("unfitted", BASELINES, ids=lambda model: type(model).__name__)
 class TestBaseline:
     @pytest.fixture
@@ -108,14 +112,27 @@ class TestBaseline:
     def test_same_seed_same_bits(self, model: Baseline, unfitted: Baseline) -> None:
         assert every_distance(clone(unfitted).fit(POINTS)).tobytes() == every_distance(model).tobytes()
 
-    def test_threads_hardly_matter_and_are_given_back(
-        self, model: Baseline, unfitted: Baseline, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.mark.repeatable
+    def test_any_number_of_threads_gives_the_same_bits(self, unfitted: Baseline) -> None:
+        X = np.random.default_rng(1).normal(size=(1500, 6))
         before = torch.get_num_threads()
-        monkeypatch.setattr(base, "_ITEMS_PER_THREAD", 20)
-        other = clone(unfitted).set_params(n_jobs=2).fit(POINTS)
+        first, *others = (every_distance(clone(unfitted).set_params(n_jobs=jobs).fit(X)) for jobs in (1, 2, 3))
         assert torch.get_num_threads() == before
-        np.testing.assert_allclose(every_distance(other), every_distance(model), atol=1e-3)
+        for other in others:
+            assert other.tobytes() == first.tobytes()
+
+    def test_a_refit_that_fails_leaves_everything(self, model: Baseline) -> None:
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match="NaN"):
+            model.fit([[1.0], [np.nan]])
+        model.metric = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(POINTS[:20, :3])
+        assert vars(model) == before | {"metric": interrupted}
+
+    def test_distances_too_small_are_refused(self, unfitted: Baseline) -> None:
+        with pytest.raises(ValueError, match="too small for single precision"):
+            clone(unfitted).fit(1e-300 * POINTS)
 
     def test_no_global_random_numbers(self, unfitted: Baseline) -> None:
         before = generators()

@@ -18,17 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from prodige._validation import check_ids
 from prodige.engine import count_threads
 from prodige.evaluation import mean_squared_error
-from prodige.space import Metric, Space
-from prodige.threads import torch_threads
+from prodige.refitting import refitting
+from prodige.space import Metric, Space, check_metric, check_scale
+from prodige.threads import one_thread
 
 if TYPE_CHECKING:
     from typing import Self
 
 # Distances in one block of an all-pairs pass: 64 MiB as float32.
 _BLOCK = 1 << 24
-
-# With fewer items, threads wait for each other longer than they work.
-_ITEMS_PER_THREAD = 1000
 
 Items = NDArray[np.int64]
 
@@ -41,6 +39,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     metric : str or callable
         Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
     random_state : int, RandomState or None
+        A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
@@ -97,13 +96,16 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         X : array-like or sparse matrix, shape [N, D], or [N, N] if ``metric="precomputed"``
         y : ignored
         """
-        space = Space(X, self.metric)
-        if space.n_items < 2:
-            raise ValueError(f"X must have 2 items or more, got {space.n_items}: there are no distances to keep")
-        with torch_threads(min(count_threads(self.n_jobs), max(1, space.n_items // _ITEMS_PER_THREAD))):
-            self._fit(space)
-        self.n_items_ = space.n_items
-        self.n_features_in_ = int(space.X.shape[1])
+        with refitting(self) as fresh, one_thread():
+            count_threads(self.n_jobs)
+            space = Space(X, self.metric, n_jobs=self.n_jobs)
+            if space.n_items < 2:
+                raise ValueError(f"X must have 2 items or more, got {space.n_items}: there are no distances to keep")
+            check_metric(space)
+            check_scale(space)
+            fresh._fit(space)
+            fresh.n_items_ = space.n_items
+            fresh.n_features_in_ = int(space.X.shape[1])
         return self
 
     def distances(self, sources: ArrayLike, targets: ArrayLike | None = None) -> NDArray[np.float32]:
@@ -132,7 +134,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         y : ignored
         """
         check_is_fitted(self)
-        return -mean_squared_error(self, Space(X, self.metric))
+        return -mean_squared_error(self, Space(X, self.metric, n_jobs=self.n_jobs))
 
     @abstractmethod
     def _fit(self, space: Space) -> None:

@@ -62,7 +62,7 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     mean = float(distances.sum(dtype=np.float64) / (landmarks.size * (n - 1))) or 1.0
     distances /= np.float32(mean)
     embedding = classical_scaling(distances.astype(np.float64), landmarks, n_components)
-    embedding *= best_scale(Space(embedding).distances(landmarks), distances)
+    embedding *= best_scale(Space(embedding, n_jobs=space.n_jobs).distances(landmarks), distances)
     embedding += random.normal(scale=0.01, size=embedding.shape)
     return Start(embedding, mean, landmarks, distances)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from prodige._validation import check_integer
+from prodige.bars import Bar
 from prodige.space import Space
 from prodige.training import check_finite, cosine, draw_batches
 
@@ -62,7 +62,7 @@ def descend(
     rates = [group["lr"] for group in optimizer.param_groups]
     batches = draw_batches(np.arange(space.n_items), batch_size, random)
     history = []
-    with tqdm(total=n_steps, disable=verbose <= 0, unit="step") as bar:
+    with Bar(total=n_steps, disable=verbose <= 0, unit="step") as bar:
         for step in range(n_steps):
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * cosine(step / n_steps)

@@ -35,7 +35,7 @@ class MDS(Vectors):
     learning_rate : float
         At the start, in units of the mean distance.
     random_state : int, RandomState or None
-        Seed. The same seed and number of threads give the same bits; other numbers of threads, nearly the same.
+        A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
@@ -98,7 +98,7 @@ class MDS(Vectors):
         self.embedding_ = points.detach().numpy() * np.float32(begin.mean_distance)
 
     def _distances(self, rows: Items, columns: Items) -> NDArray[np.float32]:
-        return Space(self.embedding_).distances(rows, columns)
+        return Space(self.embedding_, n_jobs=self.n_jobs).distances(rows, columns)
 
 
 def euclidean(points: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:

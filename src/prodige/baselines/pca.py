@@ -28,7 +28,8 @@ class PCA(Vectors):
     metric : {"euclidean"}
         There is no choice; the rows must be dense.
     random_state : int, RandomState or None
-        Seed of scikit-learn's solver for data with very many columns; the exact one is used otherwise.
+        Seed of scikit-learn's solver for data with very many columns; the exact one is used otherwise. A seed
+        gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
@@ -74,4 +75,4 @@ class PCA(Vectors):
             self.embedding_ = projection.fit_transform(space.X).astype(np.float32)
 
     def _distances(self, rows: Items, columns: Items) -> NDArray[np.float32]:
-        return Space(self.embedding_).distances(rows, columns)
+        return Space(self.embedding_, n_jobs=self.n_jobs).distances(rows, columns)

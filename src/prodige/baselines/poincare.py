@@ -18,17 +18,22 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import Start, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.baselines.star import radii
+from prodige.engine import count_threads
 from prodige.space import Metric, Space
+from prodige.threads import in_parts
 
 # Mean distances in hyperbolic units to try at the start: from nearly flat to nearly a tree.
 _SIZES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+
+# Sources that a thread measures from at a time.
+_PART = 64
 
 # Landmarks that the starts are compared by.
 _JUDGES = 100
@@ -55,7 +60,7 @@ class PoincareMDS(Vectors):
     learning_rate : float
         At the start, in units of the mean distance.
     random_state : int, RandomState or None
-        Seed. The same seed and number of threads give the same bits; other numbers of threads, nearly the same.
+        A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads; all processors when left out.
     verbose : int
@@ -141,8 +146,13 @@ class PoincareMDS(Vectors):
         self.scale_ = float(log_scale.detach().exp()) * unit
 
     def _distances(self, rows: Items, columns: Items) -> NDArray[Any]:
-        points = torch.from_numpy(self.embedding_).double()
-        return hyperbolic(points, torch.from_numpy(rows), torch.from_numpy(columns)).numpy() * self.scale_
+        points, targets = torch.from_numpy(self.embedding_).double(), torch.from_numpy(columns)
+
+        def measure(part: slice) -> NDArray[np.float64]:
+            return hyperbolic(points, torch.from_numpy(rows[part]), targets).numpy() * self.scale_
+
+        blocks = in_parts(measure, gen_batches(rows.size, _PART) if rows.size else [], count_threads(self.n_jobs))
+        return np.concatenate([np.empty((0, columns.size)), *blocks])
 
 
 def hyperbolic(points: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor | None = None) -> torch.Tensor:
@@ -172,7 +182,7 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     best: tuple[float, torch.Tensor, float] | None = None
     for radius in (length, star_radii(begin)):
         for size in _SIZES if scale is None else (1 / scale,):
-            points = torch.from_numpy(direction * np.tanh(np.minimum(radius * size, 12) / 2)[:, None])
+            points = torch.tensor(direction * np.tanh(np.minimum(radius * size, 12) / 2)[:, None])
             given = hyperbolic(points, torch.from_numpy(judges)).float().numpy()
             factor = best_scale(given, wanted) if scale is None else scale
             error = float(np.square(given * np.float32(factor) - wanted).mean())

@@ -98,8 +98,6 @@ def compress(
         from prodige import DistanceCompressor
         from prodige.cli.matrices import read_matrix
         from prodige.cli.progress import FitProgress
-        from prodige.engine import count_threads
-        from prodige.threads import torch_threads
 
     check_metric(metric)
     silent = quiet or as_json
@@ -115,7 +113,7 @@ def compress(
     )
     began = time.perf_counter()
     try:
-        with progress, torch_threads(count_threads(jobs)):
+        with progress:
             warned = fit(compressor, X)
             seconds = time.perf_counter() - began
             if bits is not None:  # what is measured and told of is what is written
@@ -245,7 +243,8 @@ def measure(compressor: DistanceCompressor, X: Any, seed: int, progress: FitProg
     progress.measuring()
     try:
         model = Answers(compressor.graph_, compressor.n_jobs)
-        return evaluate(model, Space(X, compressor.metric), k=N_NEIGHBORS, random_state=seed)
+        space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
+        return evaluate(model, space, k=N_NEIGHBORS, random_state=seed)
     except KeyboardInterrupt:
         return None
 
