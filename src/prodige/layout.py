@@ -47,7 +47,7 @@ def place(
         distances: classical scaling from landmarks, which takes a second for 10,000 vertices. ``"auto"`` is t-SNE
         for parts of 30 items to 50,000 vertices, scaling for others. Parts with fewer than 4 items are always scaled.
     random_state : int, RandomState or None
-        Which landmarks are drawn. The same seed gives the same picture, whatever the number of threads.
+        Which landmarks are drawn. A seed gives the same picture on the same machine, with any number of threads.
     n_jobs : int, optional
         Threads that look for shortest paths; all available processors when left out.
 
