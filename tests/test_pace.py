@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prodige.pace import Pace, Status
+from prodige.pace import Pace, Status, patience
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
 
@@ -34,6 +34,20 @@ def test_time_replaces_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [0, 0.25, 0.5, 0.75]  # more than steps would allow
     assert pace.seconds == 8
     assert pace.is_over
+
+
+def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    pace = Pace(5, max_time=10)
+    now[0] = 6.0
+    shares = {share: patience(pace, share) for share in (0.1, 0.3, 0.9)}
+    over = {}
+    for now[0] in (6.5, 7.5, 9.5, 10.5):
+        over[now[0]] = [is_over() for is_over in shares.values()]
+        assert not patience(Pace(5), 0.1)()
+        assert not patience(None, 0.1)()
+    assert over == {6.5: [False] * 3, 7.5: [True, False, False], 9.5: [True, True, False], 10.5: [True] * 3}
 
 
 def test_hurry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,8 @@ KINDS: list[tuple[Any, Any, Any]] = [
     (POINTS, "manhattan", POINTS),
     (scipy.sparse.csr_array(HOLED), "manhattan", HOLED),
     (POINTS, "chebyshev", POINTS),
+    (POINTS, "seuclidean", POINTS),
+    (POINTS, "mahalanobis", POINTS),
     (POINTS, halved, POINTS),
 ]
 
@@ -105,7 +107,14 @@ def test_data_far_from_the_origin_keep_their_distances(seed: int, n_features: in
 
 @pytest.mark.parametrize(
     ("X", "metric"),
-    [(POINTS, "euclidean"), (scipy.sparse.csr_array(HOLED), "euclidean"), (POINTS, "cosine"), (POINTS, halved)],
+    [
+        (POINTS, "euclidean"),
+        (scipy.sparse.csr_array(HOLED), "euclidean"),
+        (POINTS, "cosine"),
+        (POINTS, halved),
+        (POINTS, "seuclidean"),
+        (POINTS, "mahalanobis"),
+    ],
 )
 def test_parts_and_others(X: Any, metric: Any) -> None:
     space = Space(X, metric)
@@ -120,6 +129,16 @@ def test_parts_of_a_matrix() -> None:
     np.testing.assert_array_equal(
         Space(matrix, "precomputed").take(items).distances([0]), matrix[5, items][None].astype(np.float32)
     )
+
+
+@pytest.mark.repeatable
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_any_number_of_threads_gives_the_same_bits(metric: str) -> None:
+    X = np.random.default_rng(0).normal(size=(2500, 7))
+    first, *others = (Space(X, metric, n_jobs=n_jobs).distances(np.arange(70)) for n_jobs in (1, 2, 3))
+    np.testing.assert_allclose(first, cdist(X[:70], X, metric), atol=1e-5)
+    for other in others:
+        assert other.tobytes() == first.tobytes()
 
 
 @pytest.mark.parametrize("sources", [None, np.array([50, 3, 3, 7])], ids=["all", "some"])
@@ -212,14 +231,15 @@ def test_unit_rows() -> None:
 @pytest.mark.parametrize("scale", [1e20, 1e-25])
 @pytest.mark.parametrize(("X", "metric", "dense"), KINDS)
 def test_distances_of_any_scale(X: Any, metric: Any, dense: NDArray[Any], scale: float) -> None:
-    expected = pairwise_distances(dense, metric=metric) * (1 if metric == "cosine" else scale)
+    without_scale = metric in ("cosine", "seuclidean", "mahalanobis")
+    expected = pairwise_distances(dense, metric=metric) * (1 if without_scale else scale)
     np.fill_diagonal(expected, 0)
     scaled = X * X.dtype.type(scale) if getattr(X, "dtype", int) in (np.float32, np.float64) else scale * dense
     space = Space(scaled, metric)
     size = expected.max()
     np.testing.assert_allclose(space.distances(np.arange(60)) / size, expected / size, atol=1e-6)
     unit = natural_unit(space)
-    if metric == "cosine":
+    if without_scale:
         assert unit == 1
         return
     assert 0.5 < unit / size < 2
@@ -237,6 +257,15 @@ def test_matrices_of_any_scale() -> None:
     space = Space(1e20 * expected, "precomputed")
     unit = natural_unit(space)
     np.testing.assert_allclose(Space(space.X, "precomputed", unit).distances([3]), 1e20 / unit * expected[[3]])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-170, 1e-60, 1e-33])
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", halved, "precomputed"])
+def test_distances_too_small_are_refused(metric: Any, scale: float) -> None:
+    X = cdist(POINTS, POINTS) if metric == "precomputed" else POINTS
+    with pytest.raises(ValueError, match="too small for single precision"):
+        natural_unit(Space(scale * X, metric))
+    assert natural_unit(Space(scale * POINTS, "cosine")) == 1
 
 
 def test_the_unit_is_1_for_usual_data() -> None:
