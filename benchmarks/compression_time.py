@@ -18,10 +18,10 @@ from rich.table import Table
 
 from prodige import DistanceCompressor, datasets
 from prodige.baselines import Star
-from prodige.evaluation import mean_squared_error
-from prodige.reproduce.provenance import provenance
+from prodige.metric.evaluation import mean_squared_error
+from prodige.metric.space import Space
+from prodige.provenance import provenance
 from prodige.reproduce.table1 import BUDGETS, printed
-from prodige.space import Space
 
 
 def measure(data: datasets.Dataset, budget: int, limits: list[float], seed: int) -> list[dict[str, Any]]:

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from prodige import GraphEmbedding, candidates
-from prodige.gradients import Baseline
+from prodige import GraphEmbedding
+from prodige.learning.estimators import Baseline
+from prodige.metric import candidates
 
 Loss = Callable[[torch.Tensor], torch.Tensor]
 LOSSES: dict[str, Loss] = {

@@ -23,10 +23,11 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.decomposition import PCA
 
-from prodige import DistanceCompressor, baselines, datasets, fileformat
-from prodige.evaluation import Report, evaluate
-from prodige.reproduce.provenance import provenance
-from prodige.space import Space
+from prodige import DistanceCompressor, baselines, datasets
+from prodige.graph import fileformat
+from prodige.metric.evaluation import Report, evaluate
+from prodige.metric.space import Space
+from prodige.provenance import provenance
 
 Vectors = NDArray[np.float32]
 Candidate = tuple[str, float, Vectors]  # how the bits were spent, bits for an item, and where items are then

@@ -23,8 +23,8 @@ from scipy.sparse import csr_array, csr_matrix
 from threadpoolctl import threadpool_limits
 
 from prodige.baselines import ALS
-from prodige.interactions import Recommender, check_interactions
-from prodige.reproduce.provenance import provenance
+from prodige.provenance import provenance
+from prodige.recommendation.interactions import Recommender, check_interactions
 from prodige.threads import torch_threads
 
 REPEATS = 5
@@ -64,7 +64,7 @@ def in_implicit(als: ALS) -> Any:
 
 def measure(n_users: int, n_items: int, n: int, budget: int, seconds: float, n_asked: int) -> list[dict[str, Any]]:
     """Fit all models and ask them."""
-    from prodige.recommendation import GraphRecommender
+    from prodige.recommendation.recommender import GraphRecommender
 
     user_items = circles(n_users, n_items)
     users = np.random.default_rng(1).permutation(n_users)[:n_asked]

@@ -32,7 +32,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import prodige
 from prodige import Graph, _core
-from prodige.engine import Engine
+from prodige.graph.engine import Engine
 
 
 @dataclass

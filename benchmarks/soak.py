@@ -24,11 +24,11 @@ import torch
 from scipy.sparse import csr_array
 
 from prodige import DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
-from prodige.candidates import hubs
-from prodige.l0fit import fit_l0
-from prodige.space import Space
-from prodige.sparsity import Budget, Importance
-from prodige.training import fit
+from prodige.compression.paper.l0 import fit_l0
+from prodige.learning.sparsity import Budget, Importance
+from prodige.learning.training import fit
+from prodige.metric.candidates import hubs
+from prodige.metric.space import Space
 
 
 def points(n_items: int = 120) -> np.ndarray:

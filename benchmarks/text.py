@@ -27,10 +27,10 @@ from rich.table import Table
 from torch import nn
 from tqdm.auto import tqdm
 
-from prodige.anchors import AnchorEmbedding
-from prodige.classification import _GRAPH_RATE, _RATE
-from prodige.reproduce.provenance import provenance
-from prodige.textnet import Average, Corpus, Examples, TextNetwork, Training
+from prodige.learning.anchors import AnchorEmbedding
+from prodige.provenance import provenance
+from prodige.text.classifier import _GRAPH_RATE, _RATE
+from prodige.text.network import Average, Corpus, Examples, TextNetwork, Training
 from prodige.threads import torch_threads
 
 N_TEXTS = 2_000

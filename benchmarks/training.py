@@ -20,8 +20,8 @@ import torch
 from search import candidate_graph
 
 from prodige import GraphEmbedding
-from prodige.engine import count_threads
-from prodige.training import make_optimizer
+from prodige.graph.engine import count_threads
+from prodige.learning.training import make_optimizer
 
 N_SOURCES = 32
 

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from prodige import Graph
-from prodige.layout import place
-from prodige.reproduce.provenance import provenance
+from prodige.drawing.layout import place
+from prodige.provenance import provenance
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 

@@ -28,9 +28,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from prodige.datasets import load_texts
-from prodige.reproduce.provenance import provenance
-from prodige.vocabulary import SPECIAL, Vocabulary
-from prodige.words import PPMI, GloVe, WordModel, count_cooccurrences
+from prodige.provenance import provenance
+from prodige.text.vocabulary import SPECIAL, Vocabulary
+from prodige.text.words import PPMI, GloVe, WordModel, count_cooccurrences
 
 Encoded = tuple[NDArray[np.int32], NDArray[np.int64]]
 

@@ -17,9 +17,9 @@ from sklearn.datasets import load_digits
 
 from prodige import DistanceCompressor, Graph
 from prodige.baselines import MDS, PCA, Constant, Star
-from prodige.evaluation import evaluate
-from prodige.plotting import plot_distances
-from prodige.space import Space
+from prodige.drawing.plots import plot_distances
+from prodige.metric.evaluation import evaluate
+from prodige.metric.space import Space
 
 NUMBERS = 4
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from prodige import DistanceCompressor
-from prodige.plotting import plot_graph
+from prodige.drawing.plots import plot_graph
 
 
 def main(folder: Path = Path("demo")) -> None:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.manifold import MDS
 
 from prodige import DistanceCompressor
-from prodige.words import PPMI
+from prodige.text.words import PPMI
 
 SUBJECTS = {
     "kitchen": "bread butter salt soup oven pan knife onion garlic pepper plate spoon",

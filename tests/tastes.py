@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from prodige.affinity import CandidateEdges
+from prodige.recommendation.paper.candidates import CandidateEdges
 
 VARIANTS: list[CandidateEdges] = ["normal", "bipartite", "random"]
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
-from prodige import _core, _reference
+from prodige import _core
+from prodige.graph import reference
 from strategies import Edges, graphs, hub_graph, make_edges, point_graph
 
 DTYPES = [np.float32, np.float64]
@@ -105,7 +106,7 @@ def test_trees_match_reference(edges: Edges) -> None:
     edges = edges.with_dtype(np.float64)
     forest = build(edges).search(all_sources(edges))
     for source in range(edges.n_vertices):
-        tree = _reference.search(edges.i.tolist(), edges.j.tolist(), edges.weight.tolist(), source)
+        tree = reference.search(edges.i.tolist(), edges.j.tolist(), edges.weight.tolist(), source)
         rows = slice(forest.offsets[source], forest.offsets[source + 1])
         parents = dict(zip(forest.vertices[rows][1:], forest.edges[rows][1:], strict=True))
         assert parents == tree.edge
@@ -180,12 +181,12 @@ def edge_effects(
     for source in range(edges.n_vertices):
         present = None
         if probability is not None:
-            present = lambda e, s=source: _reference.is_present(e, probability, seed, s)  # noqa: E731
-        tree = _reference.search(tails, heads, weights, source, present)
-        backward += _reference.edge_gradient(tree, gradient[source].tolist(), edges.i.size)
+            present = lambda e, s=source: reference.is_present(e, probability, seed, s)  # noqa: E731
+        tree = reference.search(tails, heads, weights, source, present)
+        backward += reference.edge_gradient(tree, gradient[source].tolist(), edges.i.size)
         for v, e in tree.edge.items():
             below = list(tree.subtree(v))
-            shift = _reference.shift(tree, tails, heads, weights, v, 9.0, present)
+            shift = reference.shift(tree, tails, heads, weights, v, 9.0, present)
             removal[e] += shift * gradient[source, below].sum() + shift**2 / 2 * curvature[source, below].sum()
             present_effect[e] -= shift * gradient[source, below].sum()
         for e, there in tree.asked.items():
@@ -257,7 +258,7 @@ def test_sampled_search_is_a_search_of_the_sampled_graph(
     forest = build(edges, engine).search(sources, probabilities=p, seed=seed, groups=groups)
     found = forest.distances(None, edges.n_vertices, 1)
     for group in range(3):
-        keep = np.array([_reference.is_present(e, probability, seed, group) for e in range(edges.i.size)], bool)
+        keep = np.array([reference.is_present(e, probability, seed, group) for e in range(edges.i.size)], bool)
         sampled = Edges(edges.n_vertices, edges.n_items, edges.i[keep], edges.j[keep], edges.weight[keep])
         expected = build(sampled).distances(sources, None, edges.n_vertices, 1)
         np.testing.assert_allclose(found[groups == group], expected[groups == group], atol=1e-5)
@@ -268,12 +269,12 @@ def test_asked_edges_match_reference(edges: Edges, seed: int) -> None:
     edges = edges.with_dtype(np.float64)
     forest = build(edges).search(all_sources(edges), probabilities=np.full(edges.i.size, 0.6), seed=seed)
     for source in range(edges.n_vertices):
-        tree = _reference.search(
+        tree = reference.search(
             edges.i.tolist(),
             edges.j.tolist(),
             edges.weight.tolist(),
             source,
-            lambda e, s=source: _reference.is_present(e, 0.6, seed, s),  # type: ignore[misc]
+            lambda e, s=source: reference.is_present(e, 0.6, seed, s),  # type: ignore[misc]
         )
         row = slice(forest.asked_offsets[source], forest.asked_offsets[source + 1])
         assert dict(zip(forest.asked[row], forest.present[row] == 1, strict=True)) == tree.asked

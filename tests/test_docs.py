@@ -15,8 +15,8 @@ from matplotlib import pyplot
 
 import site_pages
 from docstring_markdown import to_markdown
-from prodige import fileformat
 from prodige.cli import app
+from prodige.graph import fileformat
 
 DOCS = site_pages.ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

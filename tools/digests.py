@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from prodige import AnchorEmbedding, DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
-from prodige.words import PPMI, GloVe
+from prodige.text.words import PPMI, GloVe
 
 
 def main(n_jobs: int = 2) -> None:
@@ -77,7 +77,7 @@ def fits(n_jobs: int) -> Iterator[tuple[str, list[NDArray[np.generic]]]]:
 
 def learned(n_jobs: int) -> Graph:
     """Return a graph learned by the training loop."""
-    from prodige.training import fit
+    from prodige.learning.training import fit
 
     wanted = torch.rand((40, 40), generator=torch.Generator().manual_seed(0))
     i, j = np.triu_indices(40, 1)

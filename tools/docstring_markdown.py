@@ -45,8 +45,8 @@ def to_markdown(text: str, within: str = "") -> str:
     Examples
     --------
     >>> from docstring_markdown import to_markdown
-    >>> to_markdown("See :class:`~prodige.graph.Graph`.")
-    'See <autoref identifier="prodige.graph.Graph" optional><code>Graph</code></autoref>.'
+    >>> to_markdown("See :class:`~prodige.graph.graph.Graph`.")
+    'See <autoref identifier="prodige.graph.graph.Graph" optional><code>Graph</code></autoref>.'
     >>> print(to_markdown("====  ====\na     b\n====  ====\n1     x|y\n====  ===="))
     | a | b |
     | --- | --- |

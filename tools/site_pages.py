@@ -1,8 +1,8 @@
 """Pages of the site that are no files under docs/: a hook of mkdocs.
 
-The Markdown files of this project link to source files next to them, as ``../src/prodige/graph.py``, and so can be read
-in the repository as they are. A site only has what lies under docs/. This hook adds a page for each such file, and
-leads the links there. A link to a file that does not exist is left alone, and fails the strict build.
+The Markdown files of this project link to source files next to them, as ``../src/prodige/graph/graph.py``, and so can
+be read in the repository as they are. A site only has what lies under docs/. This hook adds a page for each such file,
+and leads the links there. A link to a file that does not exist is left alone, and fails the strict build.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def repository_file(page: str, target: str) -> str | None:
     Examples
     --------
     >>> from site_pages import repository_file
-    >>> repository_file("recommendation.md", "../src/prodige/graph.py")
-    'src/prodige/graph.py'
+    >>> repository_file("recommendation.md", "../src/prodige/graph/graph.py")
+    'src/prodige/graph/graph.py'
     >>> repository_file("results/search.md", "../compression.md") is None
     True
     """

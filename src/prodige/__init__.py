@@ -6,13 +6,13 @@ Names are imported when they are first used: a command that is interrupted while
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prodige.anchors import AnchorEmbedding
-    from prodige.classification import GraphTextClassifier
-    from prodige.compression import DistanceCompressor
-    from prodige.distances import Sample
-    from prodige.embedding import GraphEmbedding
-    from prodige.graph import Graph
-    from prodige.recommendation import GraphRecommender
+    from prodige.compression.compressor import DistanceCompressor
+    from prodige.graph.graph import Graph
+    from prodige.learning.anchors import AnchorEmbedding
+    from prodige.learning.autograd import Sample
+    from prodige.learning.embedding import GraphEmbedding
+    from prodige.recommendation.recommender import GraphRecommender
+    from prodige.text.classifier import GraphTextClassifier
 
     __version__: str
 
@@ -28,13 +28,13 @@ __all__ = [
 ]
 
 _LAZY = {
-    "AnchorEmbedding": "prodige.anchors",
-    "DistanceCompressor": "prodige.compression",
-    "Graph": "prodige.graph",
-    "GraphEmbedding": "prodige.embedding",
-    "GraphRecommender": "prodige.recommendation",
-    "GraphTextClassifier": "prodige.classification",
-    "Sample": "prodige.distances",
+    "AnchorEmbedding": "prodige.learning.anchors",
+    "DistanceCompressor": "prodige.compression.compressor",
+    "Graph": "prodige.graph.graph",
+    "GraphEmbedding": "prodige.learning.embedding",
+    "GraphRecommender": "prodige.recommendation.recommender",
+    "GraphTextClassifier": "prodige.text.classifier",
+    "Sample": "prodige.learning.autograd",
 }
 
 

@@ -51,7 +51,7 @@ def loading() -> Iterator[None]:
     --------
     >>> from prodige.interrupts import loading
     >>> with loading():
-    ...     import prodige.graph
+    ...     import prodige.graph.graph
     """
     with handled(LEAVING):
         yield

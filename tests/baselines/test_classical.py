@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from prodige.baselines import classical
 from prodige.baselines.classical import best_scale, start
-from prodige.space import Space
+from prodige.metric.space import Space
 
 POINTS = np.random.default_rng(4).normal(size=(80, 3))
 DISTANCES = cdist(POINTS, POINTS)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from prodige.baselines import MDS, PCA, Baseline, Constant, PoincareMDS, Star, base
-from prodige.space import Space
+from prodige.metric.space import Space
 
 POINTS = np.random.default_rng(0).normal(size=(40, 6))
 TRUE = Space(POINTS).distances(np.arange(40))

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from prodige.baselines import MDS
 from prodige.baselines.descent import check_rate, descend, squared_distances
-from prodige.space import Space
+from prodige.metric.space import Space
 
 
 def run(distances: Any, n_steps: int = 50, **changes: Any) -> list[dict[str, float]]:

@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from prodige.baselines import MDS, PCA
 from prodige.baselines.classical import start
-from prodige.space import Space
+from prodige.metric.space import Space
 
 RNG = np.random.default_rng(5)
 

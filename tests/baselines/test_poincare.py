@@ -14,7 +14,7 @@ from prodige.baselines import MDS, PoincareMDS, Star
 from prodige.baselines.classical import start
 from prodige.baselines.poincare import hyperbolic, hyperbolic_start, import_geoopt, star_radii
 from prodige.baselines.star import radii
-from prodige.space import Space
+from prodige.metric.space import Space
 
 RNG = np.random.default_rng(6)
 

@@ -27,8 +27,8 @@ from prodige.baselines import (
     Popularity,
     RecommenderBaseline,
 )
-from prodige.interactions import Recommender
-from prodige.ranking import evaluate_ranking, leave_one_out
+from prodige.recommendation.interactions import Recommender
+from prodige.recommendation.ranking import evaluate_ranking, leave_one_out
 from strategies import many
 
 # Users of three circles with items of their own, and now and then one of another circle.

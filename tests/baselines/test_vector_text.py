@@ -9,10 +9,10 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from prodige import textnet
 from prodige.baselines import VectorTextClassifier
 from prodige.baselines.vector_text import to_codes
-from prodige.textnet import Training
+from prodige.text import network
+from prodige.text.network import Training
 
 TEXTS = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 11
 LABELS = ["good", "good", "bad", "bad"] * 11
@@ -20,7 +20,7 @@ LABELS = ["good", "good", "bad", "bad"] * 11
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+    monkeypatch.setattr(network, "_LEAST_STEPS", 4)
 
 
 def make(**options: Any) -> VectorTextClassifier:

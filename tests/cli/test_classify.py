@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from prodige import GraphTextClassifier, textnet
+from prodige import GraphTextClassifier
 from prodige.cli import app
-from prodige.textnet import Training
+from prodige.text import network
+from prodige.text.network import Training
 
 runner = CliRunner()
 
@@ -31,7 +32,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bytes) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+    monkeypatch.setattr(network, "_LEAST_STEPS", 4)
     Path("reviews.csv").write_text(TABLE)
     Path("saved.prodige").write_bytes(saved)
     Path("lines.txt").write_text("a warm film\n\na dull mess\n")

@@ -17,12 +17,14 @@ import scipy.sparse
 from sklearn.metrics import pairwise_distances
 from typer.testing import CliRunner
 
-from prodige import DistanceCompressor, Graph, __version__, compression, fileformat
+from prodige import DistanceCompressor, Graph, __version__
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
-from prodige.evaluation import evaluate
-from prodige.pace import Status
-from prodige.space import Space
+from prodige.compression import compressor
+from prodige.graph import fileformat
+from prodige.metric.evaluation import evaluate
+from prodige.metric.space import Space
+from prodige.progress import Status
 
 runner = CliRunner()
 
@@ -36,7 +38,7 @@ SHORT = ("--jobs", "1")
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A small data set in an empty folder; enough steps for a graph, as how good it is does not matter here."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compression, "N_STEPS", 24)
+    monkeypatch.setattr(compressor, "N_STEPS", 24)
     np.save("x.npy", X)
     return "x.npy"
 

@@ -16,9 +16,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prodige import Graph, fileformat, modelfile
+from prodige import Graph
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
+from prodige.graph import fileformat
+from prodige.text import modelfile
 
 runner = CliRunner()
 

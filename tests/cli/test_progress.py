@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from prodige.cli.progress import FitProgress, in_minutes, sparkline
-from prodige.pace import Status
+from prodige.progress import Status
 
 
 class Clock:

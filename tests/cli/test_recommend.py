@@ -20,7 +20,7 @@ from prodige import Graph, GraphRecommender
 from prodige.cli import app
 from prodige.cli.pairs import Pairs, read_pairs
 from prodige.cli.recommend import Edges, rows_of
-from prodige.communities import Layers
+from prodige.recommendation.hub_graph import Layers
 from strategies import many
 
 runner = CliRunner()
@@ -204,7 +204,7 @@ def test_warnings_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_without_room_are_no_matter_unless_they_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prodige.fileformat.MAX_HEADER", 4500)
+    monkeypatch.setattr("prodige.graph.fileformat.MAX_HEADER", 4500)
     assert "bytes in a file, at most 404 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
     assert items(answer("pairs.csv", "-u", "cy", "-n", "1")) == [["Dune"]]
 
@@ -319,7 +319,7 @@ def test_interrupted_before_there_is_a_graph(monkeypatch: pytest.MonkeyPatch) ->
     def press(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prodige.communities.factors", press)
+    monkeypatch.setattr("prodige.recommendation.hub_graph.factors", press)
     assert failure(130, "pairs.csv", "-o", "m.prodige").startswith("Interrupted before there was a graph")
     assert not Path("m.prodige").exists()
 

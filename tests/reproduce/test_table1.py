@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from prodige import DistanceCompressor, Graph, compression, datasets
+from prodige import DistanceCompressor, Graph, datasets
 from prodige.baselines import PCA
 from prodige.cli import app
 from prodige.cli.reproduce import Budget, Name
+from prodige.compression import compressor
 from prodige.datasets import Dataset
-from prodige.evaluation import evaluate
+from prodige.metric.evaluation import evaluate
+from prodige.metric.space import Space, unit_rows
 from prodige.reproduce import table1, tables
-from prodige.space import Space, unit_rows
 
 runner = CliRunner()
 
@@ -33,7 +34,7 @@ def make(name: str = "mnist10k") -> Dataset:
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second."""
-    monkeypatch.setattr(compression, "N_STEPS", 24)
+    monkeypatch.setattr(compressor, "N_STEPS", 24)
     parts = table1.make
 
     def short(*arguments: Any) -> Any:

@@ -19,8 +19,8 @@ from prodige.baselines import Popularity
 from prodige.cli import app
 from prodige.cli.reproduce import Budget
 from prodige.datasets import Interactions
-from prodige.interactions import Recommender, check_interactions
-from prodige.ranking import evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.interactions import Recommender, check_interactions
+from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
 from prodige.reproduce import table2
 
 runner = CliRunner()
@@ -63,7 +63,7 @@ class Stub(Recommender):
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second."""
     monkeypatch.setattr(Stub, "asked", [])
-    monkeypatch.setitem(sys.modules, "prodige.recommendation", SimpleNamespace(GraphRecommender=Stub))
+    monkeypatch.setitem(sys.modules, "prodige.recommendation.recommender", SimpleNamespace(GraphRecommender=Stub))
     parts = table2.make
 
     def short(*arguments: Any, **settings: Any) -> Any:
@@ -170,7 +170,7 @@ def test_without_implicit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_part_of_ours_that_is_missing_is_no_reason_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "prodige.recommendation", None)
+    monkeypatch.setitem(sys.modules, "prodige.recommendation.recommender", None)
     with pytest.raises(ModuleNotFoundError):
         table2.run(DATA, 4, ["hubs"])
 

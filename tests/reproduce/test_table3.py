@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from prodige import datasets, textnet
+from prodige import datasets
 from prodige.cli import app
 from prodige.datasets import LabelledTexts
 from prodige.reproduce import table3
+from prodige.text import network
 
 runner = CliRunner()
 
@@ -25,7 +26,7 @@ DATA = LabelledTexts("imdb", REVIEWS * 10, np.tile(CLASSES, 10), REVIEWS, CLASSE
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second."""
-    monkeypatch.setattr(textnet, "_LEAST_STEPS", 4)
+    monkeypatch.setattr(network, "_LEAST_STEPS", 4)
     parts = table3.make
 
     def short(*arguments: Any) -> Any:

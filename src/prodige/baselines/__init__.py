@@ -4,7 +4,7 @@ For distances, all have the objective of the graph, the mean squared error of al
 :class:`~prodige.baselines.base.Baseline`. :class:`Constant` and :class:`Star` are closed forms and the floor for
 anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` are the vectors the paper compares with.
 
-For recommendation, all have the interface of the graph, :class:`~prodige.interactions.Recommender`.
+For recommendation, all have the interface of the graph, :class:`~prodige.recommendation.interactions.Recommender`.
 :class:`Popularity` is the floor; :class:`SVD`, :class:`ALS` and :class:`MetricLearning` are the vectors the paper
 compares with, :class:`BPR` another kind; :class:`ItemKNN` and :class:`EASE` compress nothing and are the ceiling.
 

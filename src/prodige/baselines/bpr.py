@@ -18,7 +18,7 @@ from prodige.baselines.recommending import (
     check_positive,
     import_implicit,
 )
-from prodige.interactions import Ids
+from prodige.recommendation.interactions import Ids
 
 
 class BPR(RecommenderBaseline):

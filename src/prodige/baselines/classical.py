@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.scaling import classical_scaling
-from prodige.space import Space
+from prodige.metric.scaling import classical_scaling
+from prodige.metric.space import Space
 
 N_LANDMARKS = 500
 
@@ -47,7 +47,7 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     --------
     >>> import numpy as np
     >>> from prodige.baselines.classical import start
-    >>> from prodige.space import Space
+    >>> from prodige.metric.space import Space
     >>> found = start(Space([[0.0], [1.0], [3.0]]), 1, np.random.RandomState(0))
     >>> found.mean_distance
     2.0

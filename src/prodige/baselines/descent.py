@@ -14,8 +14,8 @@ import torch
 
 from prodige._validation import check_integer
 from prodige.bars import Bar
-from prodige.space import Space
-from prodige.training import check_finite, cosine, draw_batches
+from prodige.learning.training import check_finite, cosine, draw_batches
+from prodige.metric.space import Space
 
 
 def descend(

@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
 from prodige.baselines.recommending import RecommenderBaseline, check_positive, numbers_of
-from prodige.interactions import Ids
+from prodige.recommendation.interactions import Ids
 
 # The table of weights is dense: 1.6 GB for so many items.
 _MOST_ITEMS = 20_000

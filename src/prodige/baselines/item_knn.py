@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, vstack
 
 from prodige._validation import check_integer
 from prodige.baselines.recommending import RecommenderBaseline, check_nonnegative, numbers_of
-from prodige.interactions import Ids, best, parts
+from prodige.recommendation.interactions import Ids, best, parts
 
 # Similarities of one block of items: 16 MiB as float32.
 _BLOCK = 1 << 22

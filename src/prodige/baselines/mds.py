@@ -16,7 +16,7 @@ from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import start
 from prodige.baselines.descent import check_rate, descend, squared_distances
-from prodige.space import Metric, Space
+from prodige.metric.space import Metric, Space
 
 
 class MDS(Vectors):

@@ -21,8 +21,8 @@ from prodige._validation import check_integer
 from prodige.baselines.descent import check_rate
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.svd import SVD
-from prodige.interactions import Ids
-from prodige.training import check_finite, cosine
+from prodige.learning.training import check_finite, cosine
+from prodige.recommendation.interactions import Ids
 
 # How far items are from the middle at the start. Units matter, as the softmax is over −d itself.
 _RADIUS = 4.0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
-from prodige.space import Metric, Space
+from prodige.metric.space import Metric, Space
 
 
 class PCA(Vectors):

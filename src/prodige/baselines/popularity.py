@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from prodige.baselines.recommending import RecommenderBaseline
-from prodige.interactions import Ids
+from prodige.recommendation.interactions import Ids
 
 
 class Popularity(RecommenderBaseline):

@@ -1,7 +1,7 @@
 """What the baselines for recommendation share: how they are fitted, and what they count as their size.
 
-Their interface is :class:`~prodige.interactions.Recommender`, that of the graph. Vectors of users and items whose
-product is the score are common enough to have a class of their own.
+Their interface is :class:`~prodige.recommendation.interactions.Recommender`, that of the graph. Vectors of users and
+items whose product is the score are common enough to have a class of their own.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.engine import count_threads
-from prodige.interactions import Ids, Recommender, check_interactions
+from prodige.graph.engine import count_threads
+from prodige.recommendation.interactions import Ids, Recommender, check_interactions
 from prodige.threads import one_thread
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class RecommenderBaseline(Recommender):
         Parameters
         ----------
         user_items : sparse matrix or array-like, shape [U, I]
-            Above 0 where a user met an item; see :func:`prodige.interactions.check_interactions`.
+            Above 0 where a user met an item; see :func:`prodige.recommendation.interactions.check_interactions`.
         y : ignored
         """
         checked = check_interactions(user_items)

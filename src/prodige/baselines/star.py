@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.baselines.base import Baseline, Items
-from prodige.space import Space
+from prodige.metric.space import Space
 
 
 class Star(Baseline):

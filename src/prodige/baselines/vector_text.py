@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from prodige import modelfile
 from prodige._validation import check_integer
-from prodige.distillation import take_over, task_vectors
-from prodige.textfile import alphabetical
-from prodige.textmodel import TEACHER_RATE, TextClassifier
-from prodige.textnet import Corpus, TextNetwork
-from prodige.vocabulary import PADDING, SPECIAL
-from prodige.wordvectors import WordVectors
+from prodige.text import modelfile
+from prodige.text.base import TEACHER_RATE, TextClassifier
+from prodige.text.codec import alphabetical
+from prodige.text.distillation import take_over, task_vectors
+from prodige.text.network import Corpus, TextNetwork
+from prodige.text.vocabulary import PADDING, SPECIAL
+from prodige.text.wordvectors import WordVectors
 
 _POWER = 0.75
 # Rates of learning: of vectors that are trained directly, where 4e-3 was worse in 18 dimensions on texts held out of

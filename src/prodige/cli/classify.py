@@ -17,8 +17,8 @@ from prodige.cli.errors import clean_errors, printable
 from prodige.cli.labelled import LABEL, TEXT
 
 if TYPE_CHECKING:
-    from prodige.classification import GraphTextClassifier
     from prodige.cli.labelled import Labelled
+    from prodige.text.classifier import GraphTextClassifier
 
 SAVED = ".prodige"
 
@@ -127,7 +127,7 @@ def fit(
     """Return a fitted model, what was warned about, and whether it was interrupted."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from prodige.classification import GraphTextClassifier
+    from prodige.text.classifier import GraphTextClassifier
 
     model = GraphTextClassifier(
         numbers_per_item=numbers,
@@ -151,7 +151,7 @@ def fit(
 
 def load(path: Path, jobs: int | None) -> GraphTextClassifier:
     """Return a saved model."""
-    from prodige.classification import GraphTextClassifier
+    from prodige.text.classifier import GraphTextClassifier
 
     model = GraphTextClassifier.load(path)
     model.set_params(n_jobs=jobs)
@@ -161,7 +161,7 @@ def load(path: Path, jobs: int | None) -> GraphTextClassifier:
 
 def describe(model: GraphTextClassifier, data: Labelled, seconds: float) -> dict[str, Any]:
     """Return the figures of a fit."""
-    from prodige.vocabulary import SPECIAL
+    from prodige.text.vocabulary import SPECIAL
 
     return {
         "n_texts": len(data.texts),

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prodige.cli.progress import FitProgress
-    from prodige.compression import DistanceCompressor
-    from prodige.evaluation import Report
-    from prodige.graph import Graph
+    from prodige.compression.compressor import DistanceCompressor
+    from prodige.graph.graph import Graph
+    from prodige.metric.evaluation import Report
 
 # Neighbours that the report asks for.
 N_NEIGHBORS = 10
@@ -192,7 +192,7 @@ def check_metric(metric: str) -> None:
 
 def check_report(data: Path, output: Path, report_to: Path, force: bool) -> None:
     """Make sure that a report can be drawn and written, and that it is not the graph."""
-    from prodige.plotting.style import check_matplotlib
+    from prodige.drawing.plots.style import check_matplotlib
 
     check_matplotlib()
     if os.path.realpath(report_to) == os.path.realpath(output):
@@ -211,7 +211,7 @@ def check_output(data: Path, output: Path, force: bool, option: str = "--output"
 
 def rehearse(output: Path) -> None:
     """Do all of the writing of a file but the last step."""
-    from prodige.fileformat import replacing
+    from prodige.graph.fileformat import replacing
 
     with suppress(RehearsalError), replacing(str(output)):
         raise RehearsalError
@@ -237,8 +237,8 @@ def fit(compressor: DistanceCompressor, X: Any) -> list[str]:
 
 def measure(compressor: DistanceCompressor, X: Any, seed: int, progress: FitProgress) -> Report | None:
     """Compare the graph with the data; nothing if interrupted, as a finished graph is worth more than its figures."""
-    from prodige.evaluation import evaluate
-    from prodige.space import Space
+    from prodige.metric.evaluation import evaluate
+    from prodige.metric.space import Space
 
     progress.measuring()
     try:
@@ -345,7 +345,7 @@ def write_page(
 ) -> None:
     """Write the report; the graph is safe by now, whatever happens here."""
     from prodige.cli.progress import FitProgress
-    from prodige.report import write_report
+    from prodige.drawing.report import write_report
 
     try:
         with FitProgress(shown=not silent) as progress:

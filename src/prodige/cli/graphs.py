@@ -14,7 +14,7 @@ from prodige.cli.errors import clean_errors, printable
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
-    from prodige.graph import Graph
+    from prodige.graph.graph import Graph
 
 FILE = typer.Argument(..., metavar="FILE", help="A graph, saved as a .prodige file.", show_default=False)
 AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
-from prodige.fileformat import FileFormatError, open_regular, shortened
+from prodige.graph.fileformat import FileFormatError, open_regular, shortened
 
 PICKLED = (
     "it holds pickled Python objects, which are not read because they can run code; save plain numbers, "

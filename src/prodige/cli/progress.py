@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from prodige.pace import Status
+    from prodige.progress import Status
 
 # Seconds between two lines where there is no terminal: a log of a short run stays empty.
 SECONDS_PER_LINE = 10.0
@@ -45,7 +45,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
     Examples
     --------
     >>> from prodige.cli.progress import FitProgress
-    >>> from prodige.pace import Status
+    >>> from prodige.progress import Status
     >>> with FitProgress(shown=False) as progress:
     ...     progress(Status(step=0, progress=0.5, loss=0.01, n_edges=12, numbers_per_item=4.2, seconds=0.1))
     """

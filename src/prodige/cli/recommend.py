@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from prodige.cli.pairs import Pairs
-    from prodige.recommendation import GraphRecommender
+    from prodige.recommendation.recommender import GraphRecommender
 
 SAVED = ".prodige"
 
 
 class Edges(StrEnum):
-    """Which edges may exist, as in :class:`prodige.recommendation.GraphRecommender`."""
+    """Which edges may exist, as in :class:`prodige.recommendation.recommender.GraphRecommender`."""
 
     hubs = "hubs"
     normal = "normal"
@@ -199,7 +199,7 @@ def fit(
     from sklearn.exceptions import ConvergenceWarning
 
     from prodige.cli.progress import FitProgress
-    from prodige.recommendation import GraphRecommender
+    from prodige.recommendation.recommender import GraphRecommender
 
     progress = FitProgress(shown=shown, measure="loss")
     model = GraphRecommender(
@@ -224,7 +224,7 @@ def fit(
 
 def load(path: Path) -> GraphRecommender:
     """Return a saved graph with labels."""
-    from prodige.recommendation import GraphRecommender
+    from prodige.recommendation.recommender import GraphRecommender
 
     model = GraphRecommender.load(path)
     if model.user_labels_ is None or model.item_labels_ is None:

@@ -52,7 +52,7 @@ def encode_faces(
     """
     import joblib
 
-    from prodige.engine import count_threads
+    from prodige.graph.engine import count_threads
 
     most = None if limit is None else check_integer("limit", limit, 1, 2**31)
     if not folder.is_dir():

@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 
 from prodige.datasets import glove, imdb, mnist, pinterest
 from prodige.datasets.storage import Field, locate, read_arrays
-from prodige.interactions import check_interactions
-from prodige.space import unit_rows
+from prodige.metric.space import unit_rows
+from prodige.recommendation.interactions import check_interactions
 
 
 @dataclass(frozen=True)

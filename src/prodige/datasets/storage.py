@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.fileformat import replacing
+from prodige.graph.fileformat import replacing
 
 VARIABLE = "PRODIGE_DATA"
 

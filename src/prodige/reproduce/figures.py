@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige import plotting
 from prodige.baselines import Star
-from prodige.compression import DistanceCompressor
+from prodige.compression.compressor import DistanceCompressor
+from prodige.compression.paper.l0 import N_STEPS, L0Result, fit_l0
 from prodige.datasets import Dataset
-from prodige.evaluation import mean_squared_error
-from prodige.graph import Graph
-from prodige.l0fit import N_STEPS, L0Result, fit_l0
-from prodige.powerlaw import fit_power_law
-from prodige.reproduce.provenance import in_words, provenance
-from prodige.space import Space, unit_rows
+from prodige.drawing import plots
+from prodige.drawing.powerlaw import fit_power_law
+from prodige.graph.graph import Graph
+from prodige.metric.evaluation import mean_squared_error
+from prodige.metric.space import Space, unit_rows
+from prodige.provenance import in_words, provenance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,7 +146,7 @@ def digits() -> Dataset:
 
 def thinned_complete_graph(data: Dataset, n_jobs: int | None, report: Tell) -> tuple[Figure, Facts]:
     """Draw images joined to all others, by one in twenty of these edges, and by hubs in a graph of that size."""
-    from prodige.layout import place
+    from prodige.drawing.layout import place
 
     items = pick_images(data.labels)
     X, labels = data.X[items], data.labels[items]
@@ -169,7 +169,7 @@ def thinned_complete_graph(data: Dataset, n_jobs: int | None, report: Tell) -> t
         strict=True,
     ):
         errors[name] = mean_squared_error(graph, space)
-        plotting.plot_graph(graph, labels, with_hubs(graph, where), images=as_images(X), ax=ax)
+        plots.plot_graph(graph, labels, with_hubs(graph, where), images=as_images(X), ax=ax)
         hubs = f" and {graph.n_hubs} hubs" if graph.n_hubs else ""
         error = "no error" if graph is complete else f"mean squared error {errors[name]:.2g}"
         ax.set_title(f"{name}: {graph.n_edges:,} edges{hubs}, {error}", fontsize=10)
@@ -208,8 +208,8 @@ def learning_curves(
     histories = {f"{name} neighbours": [one.history for one in results] for name, results in runs.items()}
     figure = new_figure(11, 3.8)
     left, right = figure.subplots(1, 2)
-    plotting.plot_history(histories, "loss", smooth=SMOOTH, ax=left)
-    plotting.plot_history(histories, "numbers_per_item", ax=right)
+    plots.plot_history(histories, "loss", smooth=SMOOTH, ax=left)
+    plots.plot_history(histories, "numbers_per_item", ax=right)
     left.set_ylabel("mean squared error")
     right.get_legend().remove()
     errors = {name: [mean_squared_error(one.graph, space) for one in results] for name, results in runs.items()}
@@ -225,7 +225,7 @@ def degree_histograms(fitted: Graph, learned: Graph) -> tuple[Figure, Facts]:
     for ax, (name, graph) in zip(
         figure.subplots(1, 2), {"by budget": fitted, "the way of the paper": learned}.items(), strict=True
     ):
-        plotting.plot_degrees(graph, ax=ax)
+        plots.plot_degrees(graph, ax=ax)
         ax.set_title(f"{name}: {graph.n_items:,} items, {graph.n_hubs:,} hubs", fontsize=11)
         law = fit_power_law(graph.degrees())
         facts[name] = {
@@ -241,7 +241,7 @@ def degree_histograms(fitted: Graph, learned: Graph) -> tuple[Figure, Facts]:
 def distance_scatter(graph: Graph, data: Dataset) -> tuple[Figure, Facts]:
     """Draw the distances of a graph against the true ones."""
     figure = new_figure(5.4, 5)
-    plotting.plot_distances(graph, data.X, ax=figure.subplots())
+    plots.plot_distances(graph, data.X, ax=figure.subplots())
     return figure, {"numbers_per_item": graph.numbers_per_item, "n_edges": graph.n_edges}
 
 
@@ -256,7 +256,7 @@ def error_by_size(tables: Path) -> tuple[Figure, Facts]:
     figure = new_figure(1.5 + 3.6 * len(results), 3.8)
     axes: list[Axes] = list(figure.subplots(1, len(results), squeeze=False)[0])
     for ax, (name, found) in zip(axes, results.items(), strict=True):
-        plotting.plot_bits(found, ax=ax)
+        plots.plot_bits(found, ax=ax)
         ax.set_title(name, fontsize=11)
         if ax is not axes[-1]:
             ax.get_legend().remove()  # type: ignore[union-attr]
@@ -268,7 +268,7 @@ def error_by_size(tables: Path) -> tuple[Figure, Facts]:
 
 def new_figure(width: float, height: float) -> Figure:
     """Return a figure that pyplot knows nothing of."""
-    from prodige.plotting.style import check_matplotlib
+    from prodige.drawing.plots.style import check_matplotlib
 
     check_matplotlib()
     from matplotlib.figure import Figure
@@ -293,7 +293,7 @@ def as_images(X: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def complete_graph(X: NDArray[np.float32]) -> Graph:
     """Return the graph of all pairs."""
-    from prodige import candidates
+    from prodige.metric import candidates
 
     edges = candidates.complete(X)
     return Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items)

@@ -26,12 +26,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from tqdm.auto import tqdm
 
-from prodige import candidates
-from prodige.embedding import GraphEmbedding
-from prodige.engine import count_threads
-from prodige.graph import Graph
-from prodige.sparsity import Importance
-from prodige.training import fit
+from prodige.graph.engine import count_threads
+from prodige.graph.graph import Graph
+from prodige.learning.embedding import GraphEmbedding
+from prodige.learning.sparsity import Importance
+from prodige.learning.training import fit
+from prodige.metric import candidates
 
 Start = Literal["distances", "equal"]
 PAPER = {"graphs": 100, "recovered": 91, "within_1e-3": 100}

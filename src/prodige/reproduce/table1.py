@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige import baselines, fileformat
-from prodige.compression import DistanceCompressor
-from prodige.copies import find_copies
+from prodige import baselines
+from prodige.compression.compressor import DistanceCompressor
 from prodige.datasets import Dataset
-from prodige.evaluation import mean_squared_error
-from prodige.reproduce.provenance import provenance
+from prodige.graph import fileformat
+from prodige.metric.duplicates import find_copies
+from prodige.metric.evaluation import mean_squared_error
+from prodige.metric.space import Space
+from prodige.provenance import provenance
 from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
-from prodige.space import Space
 
 # Mean squared errors as printed, by numbers per item, method and data set.
 PAPER: dict[int, dict[str, dict[str, float]]] = {

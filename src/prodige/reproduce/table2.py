@@ -20,10 +20,11 @@ from typing import Any, cast
 
 from scipy.sparse import csr_array
 
-from prodige import baselines, fileformat
+from prodige import baselines
 from prodige.datasets import Interactions
-from prodige.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
-from prodige.reproduce.provenance import provenance
+from prodige.graph import fileformat
+from prodige.provenance import provenance
+from prodige.recommendation.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
 from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
 
 # Hit ratios as printed in table 2 of the paper (all 55,187 users), by numbers per user and item, length and method.
@@ -122,7 +123,7 @@ class Row:
     tried : list of dict
         ``settings`` of the grid and the ``score`` of each on the items held out to choose by.
     figures : list of dict
-        One entry per seed: what :class:`prodige.ranking.RankingReport` says.
+        One entry per seed: what :class:`prodige.recommendation.ranking.RankingReport` says.
     seconds : list of float
         One entry per seed: of the fit alone, without the search for settings.
     numbers_per_item, bits_per_item : float
@@ -178,7 +179,7 @@ def run(
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from prodige.datasets import Interactions
-    >>> from prodige.ranking import leave_one_out, sample_negatives
+    >>> from prodige.recommendation.ranking import leave_one_out, sample_negatives
     >>> from prodige.reproduce import table2
     >>> train, held_out = leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
     >>> negatives = sample_negatives(train, held_out, 9, random_state=0)
@@ -283,7 +284,7 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None, **settings: An
     """Return what is to be fitted."""
     common: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     if method in GRAPHS:
-        from prodige.recommendation import GraphRecommender
+        from prodige.recommendation.recommender import GraphRecommender
 
         return GraphRecommender(edges=cast(Any, method), numbers_per_item=budget, **common)
     whole = {"popularity": baselines.Popularity, "item-knn": baselines.ItemKNN, "ease": baselines.EASE}

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from prodige import baselines
-from prodige.classification import GraphTextClassifier
 from prodige.datasets import LabelledTexts
-from prodige.reproduce.provenance import provenance
+from prodige.provenance import provenance
 from prodige.reproduce.tables import command, page, seeds_in_words, select, spread
+from prodige.text.classifier import GraphTextClassifier
 
 # Accuracy and megabytes as printed.
 PAPER = {"graph": (0.8443, 2.16), "glove-100": (0.8483, 12.24), "glove-18": (0.8028, 2.20)}

@@ -1,0 +1,615 @@
+"""Distance-preserving compression: a data set with a metric becomes a small graph.
+
+The way there is chosen by what the data are like. Where ways lead past neighbours (roads, trees, points of a plane) a
+graph of neighbours is fitted, everywhere else a graph of hubs; where both could be right, both are, and the better one
+stays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from prodige import _core
+from prodige._validation import check_integer
+from prodige.compression.fitting import FittedGraph
+from prodige.compression.hubs import N_STEPS, check_memory, fit_hubs, most_hubs
+from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
+from prodige.compression.neighbors import fit_local, looks_local
+from prodige.graph.engine import count_threads
+from prodige.graph.graph import Graph
+from prodige.metric.duplicates import add_copies, find_copies
+from prodige.metric.landmarks import Landmarks
+from prodige.metric.space import Metric, Space, check_metric, largest, natural_unit
+from prodige.progress import Callback, Pace
+from prodige.refitting import refitting
+from prodige.threads import one_thread
+
+# Items whose distances say where a new one belongs, and what `transform` measures to.
+_N_ANCHORS = 256
+
+# Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
+_N_LANDMARKS = 4096
+
+# Where time is limited: the part of it for measuring distances to landmarks, and those measured to see how long that
+# takes.
+_LANDMARK_TIME = 0.15
+_N_TRIED = 64
+
+# A fit that uses less of its budget says so.
+_SPENT = 0.6
+
+# A graph whose distances are this close, as a part of the mean, is exact.
+_EXACT = 1e-5
+
+# How far a new row may be, in units, so that squares fit into single precision, and in the unit of the data.
+_FARTHEST = 1e17
+_FARTHEST_OF_ALL = 1e37
+
+# By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
+_SAME = 1e-6
+
+# Distances of one block: 64 MiB as float32.
+_BLOCK = 1 << 24
+
+
+class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Compress a data set into a graph whose shortest paths are its distances.
+
+    Parameters
+    ----------
+    numbers_per_item : float
+        Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3. A graph of hubs
+        takes no edges that do not lower its error: where it ends far below, a warning says so.
+    metric : str or callable
+        Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows: symmetric,
+        and 0 from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
+    n_hubs : int or "auto"
+        Virtual vertices to begin with, as far as the budget allows. An integer asks for a graph of hubs whatever the
+        data are like; more than 4,634 are refused, as the ways between them take too much memory.
+    method : {"budget", "l0"}
+        ``"budget"`` fits and thins by what each edge is worth. ``"l0"`` is the way of the paper: neighbours and random
+        edges as candidates, each present with a probability that is learned by the score function under a penalty.
+    max_time : float, optional
+        Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number. Kept within 2 seconds or
+        a fifth, unless the least takes longer: distances from 17 items to all of them, and one pass over a first graph.
+    random_state : int, RandomState or None
+        A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
+    n_jobs : int, optional
+        Threads; all available processors when left out.
+    verbose : int
+        Above 0 shows a progress bar.
+    callbacks : sequence of callable, optional
+        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the fit.
+
+    Attributes
+    ----------
+    graph_ : Graph
+        The result; all that is needed to ask for distances.
+    history_ : list of dict
+        One record per step: ``step``, ``progress``, ``loss``, ``n_edges``, ``numbers_per_item``, ``seconds``.
+    structure_ : {"hubs", "neighbors", "complete", "star", "l0"}
+        What kind of graph it became.
+    lambda_ : float
+        Only of ``method="l0"``: the penalty that met the budget.
+    stopped_ : {"finished", "callback", "interrupt"}
+        Why the fit ended. Ctrl-C ends it early but not without a graph.
+    anchors_ : ndarray of int, shape [A]
+        Items that :meth:`transform` gives the distances to.
+    n_features_in_ : int
+
+    Shapes:
+        - ``X``: ``[N, D]``, or ``[N, N]`` if ``metric="precomputed"``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from prodige import DistanceCompressor
+    >>> X = load_digits().data
+    >>> compressor = DistanceCompressor(numbers_per_item=4, random_state=0).fit(X)
+    >>> compressor.graph_.n_items, compressor.graph_.numbers_per_item <= 4
+    (1797, True)
+    >>> compressor.graph_.distances([0], [1, 2]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        numbers_per_item: float = 4,
+        metric: Metric = "euclidean",
+        n_hubs: int | Literal["auto"] = "auto",
+        method: Literal["budget", "l0"] = "budget",
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] | None = (),
+    ) -> None:
+        self.numbers_per_item = numbers_per_item
+        self.metric = metric
+        self.n_hubs = n_hubs
+        self.method = method
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        is_matrix = self.metric == "precomputed"
+        tags.input_tags.pairwise = is_matrix
+        tags.input_tags.positive_only = is_matrix
+        tags.input_tags.sparse = not is_matrix
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+        """Learn a graph from the distances of ``X``.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [N, D], or [N, N] if ``metric="precomputed"``
+            At least 3 items.
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            If the data or parameters make no sense; the message says which and why.
+        """
+        with refitting(self) as fresh, one_thread():
+            fresh._fit(X)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        if self._is_unspent:
+            warnings.warn(
+                f"numbers_per_item = {self.numbers_per_item} is not used up: no more edges were found that lower the "
+                f"error, so graph_ has {self.graph_.numbers_per_item:.4g}; give as much, or more hubs than "
+                f"{self.graph_.n_vertices - self.graph_.n_items}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _fit(self, X: Any) -> None:
+        start = time.perf_counter()
+        self._is_unspent = False
+        X = self._check_data(X, reset=True)
+        n = X.shape[0]
+        if n < 3:
+            raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
+        self._check_parameters(n)
+        space = Space(X, self.metric, n_jobs=self.n_jobs)
+        check_metric(space)
+        random = check_random_state(self.random_state)
+        # A function may be slow, and the longest distance from one item is half of the longest at least.
+        self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
+        space = space.in_unit(self._unit)
+        if self.method == "l0":
+            self._fit_l0(space, random)
+        else:
+            self._fit_budget(space, random, start)
+        self._leave_unit()
+        self._keep_anchors(space, random)
+
+    def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
+        first, copy_of = find_copies(space)
+        unique = space if first.size == space.n_items else space.take(first)
+        # A copy costs one vertex and one edge of length 0; what it does not need is there for the others.
+        numbers = (self.numbers_per_item * space.n_items - 3 * (space.n_items - first.size)) / first.size
+        graph, pace = self._fit_unique(unique, numbers, random, start)
+        self.graph_ = graph if unique is space else add_copies(graph, first, copy_of)
+        self.history_ = pace.history
+        self.stopped_ = pace.stopped
+
+    def _fit_unique(
+        self, space: Space, numbers: float, random: np.random.RandomState, start: float
+    ) -> tuple[Graph, Pace]:
+        n = space.n_items
+        if n * (n - 1) + n <= numbers * n:
+            self.structure_ = "complete"
+            return complete_graph(space), Pace(0)
+        landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
+        sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
+        if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
+            return self._fit_tree(space, landmarks, numbers, start, sample)
+        seed = int(random.randint(2**31))
+        rival, rival_error, rival_pace = None, math.inf, None
+        hurried = self._pace(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
+        if self.n_hubs == "auto" and not hurried and looks_local(space, random):
+            rival_pace = self._pace(N_LOCAL_STEPS, start, share=0.5)
+            rival = fit_local(space, landmarks, numbers, rival_pace, seed, self.n_jobs)
+            rival_error = rival.error(sample)
+            self.structure_ = "neighbors"
+            if rival_error <= (_EXACT * landmarks.scale) ** 2:
+                return rival.freeze(), rival_pace
+        pace = self._pace(N_STEPS, start)
+        if rival_pace is not None and rival_pace.stopped != "finished":
+            # Who stopped one run does not want another: hubs as they start, thinned.
+            pace.stopped, pace.history = rival_pace.stopped, rival_pace.history
+        graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, pace, seed, self.n_jobs)
+        if rival is not None and rival_pace is not None and rival_error <= graph.error(sample):
+            rival_pace.stopped = pace.stopped
+            return rival.freeze(), rival_pace
+        self.structure_ = "hubs"
+        if graph.numbers_per_item < _SPENT * numbers and pace.stopped == "finished" and not hurried:
+            self._is_unspent = graph.error(sample) > (_EXACT * landmarks.scale) ** 2
+        return graph.freeze(), pace
+
+    def _fit_tree(
+        self, space: Space, landmarks: Landmarks, numbers: float, start: float, sample: NDArray[np.int32]
+    ) -> tuple[Graph, Pace]:
+        """Return the best star around an item, or a tree of neighbours where ways lead past them and it is better."""
+        self.structure_ = "star"
+        star, pace = star_graph(landmarks, count_threads(self.n_jobs)), self._pace(N_LOCAL_STEPS, start)
+        if self.n_hubs == "auto" and not pace.in_a_hurry and looks_local(space, np.random.RandomState(0)):
+            tree = fit_local(space, landmarks, numbers, pace, 0, self.n_jobs)
+            if tree.error(sample) < star.error(sample):
+                self.structure_ = "neighbors"
+                return tree.freeze(), pace
+        return star.freeze(), Pace(0)
+
+    def _count_landmarks(self, space: Space, start: float) -> int:
+        """Return how many landmarks there is time for."""
+        if self.max_time is None:
+            return _N_LANDMARKS
+        possible = 0.0
+        for n_tried in (1, _N_TRIED):  # one alone may take long, and says so
+            began = time.perf_counter()
+            space.distances(np.arange(min(n_tried, space.n_items)))
+            now = time.perf_counter()
+            possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * n_tried
+            if possible < _N_TRIED:
+                break
+        return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
+
+    def _pace(self, n_steps: int, start: float, share: float = 1.0) -> Pace:
+        """Return the pace of a run that gets a share of the time left."""
+        spent = time.perf_counter() - start
+        limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
+        return Pace(n_steps, limit, spent, self._callbacks(), self.verbose)
+
+    def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
+        from prodige.compression.paper.l0 import fit_l0
+
+        result = fit_l0(
+            space,
+            self.numbers_per_item,
+            random,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            callbacks=self._callbacks(),
+            max_time=self.max_time,
+        )
+        self.graph_ = result.graph
+        self.history_ = result.history
+        self.lambda_ = result.lambda_
+        self.stopped_ = result.stopped
+        self.structure_ = "l0"
+
+    def _callbacks(self) -> Sequence[Callback]:
+        """Return the callbacks, made to hear of losses in the data's own squared distances."""
+        square = self._unit**2
+        callbacks = self.callbacks or ()
+        if square == 1:
+            return callbacks
+
+        def rephrased(callback: Callback) -> Callback:
+            return lambda status: callback(replace(status, loss=status.loss * square))
+
+        return [rephrased(callback) for callback in callbacks]
+
+    def _leave_unit(self) -> None:
+        """Go back from the unit of the fit to that of the data."""
+        unit = self._unit
+        if unit == 1:
+            return
+        edges, graph = self.graph_.edges, self.graph_
+        self.graph_ = Graph.from_edges(
+            edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
+        )
+        for record in self.history_:
+            record["loss"] *= unit**2
+        if self.method == "l0":
+            self.lambda_ *= unit**2
+            for record in self.history_:
+                record["lambda_"] *= unit**2
+
+    def _check_data(self, X: Any, reset: bool) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
+        )
+
+    def _check_parameters(self, n_items: int) -> None:
+        if self.method not in ("budget", "l0"):
+            raise ValueError(f"method must be 'budget' or 'l0', got {self.method!r}")
+        limit = self.max_time
+        if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
+            raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
+        count_threads(self.n_jobs)
+        numbers = self.numbers_per_item
+        if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
+            raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")
+        least = (n_items + 2 * (n_items - 1)) / n_items
+        if numbers < least - 1e-9:
+            raise ValueError(
+                f"numbers_per_item = {numbers} is too small: a connected graph of {n_items} items needs {n_items - 1} "
+                f"edges, which is {least:.4g} numbers an item; give at least {math.ceil(least * 1000) / 1000:.4g}"
+            )
+        if self.n_hubs != "auto":
+            n_hubs = check_integer("n_hubs", self.n_hubs, 1, n_items)
+            check_memory(min(n_hubs, most_hubs(n_items, numbers)))
+
+    # -- what is learned ---------------------------------------------------------------------------------------------
+
+    def pairwise_distances(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+        """Yield the graph distances of all items, ``(rows, distances)`` for a block of rows at a time.
+
+        Examples
+        --------
+        >>> from prodige import DistanceCompressor
+        >>> compressor = DistanceCompressor(random_state=0).fit([[0.0], [1.0], [3.0]])
+        >>> [distances.shape for rows, distances in compressor.pairwise_distances()]
+        [(3, 3)]
+        """
+        check_is_fitted(self)
+        n = self.graph_.n_items
+        for rows in gen_batches(n, max(1, _BLOCK // n)):
+            yield rows, self.graph_.distances(np.arange(rows.start, rows.stop), n_jobs=self.n_jobs)
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int = 5, return_distance: bool = True
+    ) -> NDArray[np.int64] | tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return the nearest items by graph distance, as scikit-learn's ``NearestNeighbors`` does.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            New rows; when left out, the neighbours of every item but itself.
+        n_neighbors : int
+        return_distance : bool
+
+        Examples
+        --------
+        >>> from prodige import DistanceCompressor
+        >>> compressor = DistanceCompressor(random_state=0).fit([[0.0], [1.0], [3.0]])
+        >>> compressor.kneighbors(n_neighbors=1, return_distance=False)
+        array([[1],
+               [0],
+               [1]])
+        """
+        check_is_fitted(self)
+        graph = self.graph_
+        if X is None:
+            distances, neighbors = graph.kneighbors(k=n_neighbors, n_jobs=self.n_jobs)
+        else:
+            k = check_integer("n_neighbors", n_neighbors, 1, graph.n_items)
+            X = self._check_data(X, reset=False)
+            found = [nearest(rows, k) for rows in self._distances_of(X, np.arange(graph.n_items))]
+            distances, neighbors = (np.concatenate(part) for part in zip(*found, strict=True))
+        return (distances, neighbors) if return_distance else neighbors
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the negative mean squared error of the graph's distances.
+
+        Of the items it was fitted to, in the same order: over all pairs. Of any others: over the distances to the
+        anchors that :meth:`transform` gives, so that ``GridSearchCV`` and the like work.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+        y : ignored
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> search = GridSearchCV(DistanceCompressor(random_state=0), {"numbers_per_item": [3, 8]}, cv=2).fit(X)
+        >>> search.best_params_
+        {'numbers_per_item': 8}
+        """
+        check_is_fitted(self)
+        X = self._check_data(X, reset=False)
+        with one_thread():
+            return self._score_fitted(X) if self._is_fitted_data(X) else self._score_new(X)
+
+    def _score_fitted(self, X: Any) -> float:
+        space, total = self._space(X), 0.0
+        for rows, distances in space.blocks():
+            residual = self._in_units(self.graph_.distances(rows, n_jobs=self.n_jobs)) - distances
+            total += float((residual.astype(np.float64) ** 2).sum())
+        return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
+
+    def _score_new(self, X: Any) -> float:
+        residual = self._in_units(self._transform(X)) - self._to_anchors(X)
+        return -float((residual.astype(np.float64) ** 2).mean()) * self._unit**2
+
+    def _is_fitted_data(self, X: Any) -> bool:
+        """Whether these are the items of the fit in their order, as far as the anchors tell."""
+        if X.shape[0] != self.graph_.n_items:
+            return False
+        difference = self._rows_of_anchors(X) - self._anchor_rows
+        return largest(difference) <= _SAME * largest(self._anchor_rows)
+
+    # -- new items ---------------------------------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return the graph distances of rows to the anchors, shape [M, A]; each row by itself.
+
+        A row is attached to the graph by its distances to the anchors, with as many edges as the budget allows an
+        item.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+        """
+        check_is_fitted(self)
+        return self._transform(self._check_data(X, reset=False))
+
+    def _transform(self, X: Any) -> NDArray[np.float32]:
+        return np.concatenate(list(self._distances_of(X, self.anchors_)))
+
+    def insert(self, X: Any) -> Graph:
+        """Return a graph with new items attached, each within the budget per item; this estimator stays as it is.
+
+        The new items come after the old ones and before the hubs.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> compressor = DistanceCompressor(random_state=0).fit(X[:190])
+        >>> compressor.insert(X[190:]).n_items
+        200
+        """
+        check_is_fitted(self)
+        X = self._check_data(X, reset=False)
+        n_arcs = (self.numbers_per_item - 1) / 2
+        attached, weights, errors = self._attach(X, math.ceil(n_arcs))
+        # What is left of the budget after equal shares goes where another edge helps most.
+        n_taken = np.minimum((attached >= 0).sum(axis=1), max(1, int(n_arcs)))
+        if attached.shape[1] > n_arcs >= 1:
+            gain = np.where(attached[:, -1] >= 0, errors[:, -2] - errors[:, -1], 0)
+            best = np.argsort(-gain, kind="stable")[: int((n_arcs - int(n_arcs)) * len(attached))]
+            n_taken[best[gain[best] > 0]] += 1
+        graph, docks = self.graph_, self._docks()
+        # A new item must not become a shortcut between its docks: where it would, it hangs on the best one alone.
+        between = graph.distances(docks, docks, n_jobs=self.n_jobs)
+        for a, b in itertools.combinations(range(attached.shape[1]), 2):
+            row = np.flatnonzero(n_taken > b)
+            way = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
+            n_taken[row[way < (1 - 1e-6) * between[attached[row, a], attached[row, b]]]] = 1
+        n, n_new = graph.n_items, len(attached)
+        row, arc = np.nonzero(np.arange(attached.shape[1]) < n_taken[:, None])
+        weight = weights[row, n_taken[row] - 1, arc]
+        edges = graph.edges
+        moved = [np.where(end < n, end, end + n_new) for end in (edges.i, edges.j, docks[attached[row, arc]])]
+        return Graph.from_edges(
+            np.concatenate([moved[0], n + row]),
+            np.concatenate([moved[1], moved[2]]),
+            np.concatenate([edges.weight, weight]),
+            n_vertices=graph.n_vertices + n_new,
+            n_items=n + n_new,
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.anchors_.size)
+
+    def _keep_anchors(self, space: Space, random: np.random.RandomState) -> None:
+        self.anchors_ = np.sort(random.permutation(space.n_items)[:_N_ANCHORS])
+        self._anchor_rows = self._rows_of_anchors(space.X)
+        self._parameters = space.parameters
+
+    def _rows_of_anchors(self, X: Any) -> Any:
+        """Return the rows of the anchors in the data of the fit, among themselves where these are distances."""
+        return X[np.ix_(self.anchors_, self.anchors_)] if self.metric == "precomputed" else X[self.anchors_]
+
+    def _space(self, X: Any) -> Space:
+        """Return rows as a space with the unit and the metric of the fit."""
+        return Space(X, self.metric, self._unit, self.n_jobs, self._parameters)
+
+    def _docks(self) -> NDArray[np.int64]:
+        """Vertices that new items may be attached to."""
+        hubs = np.arange(self.graph_.n_items, self.graph_.n_vertices)
+        return hubs if hubs.size else self.anchors_
+
+    def _distances_of(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+        """Yield the distances of new rows to some items, a block of rows at a time."""
+        attached, weights, _ = self._attach(X, max(1, int((self.numbers_per_item - 1) / 2)))
+        n_taken = (attached >= 0).sum(axis=1)
+        to_docks = self.graph_.distances(self._docks(), items, n_jobs=self.n_jobs)
+        for part in gen_batches(len(attached), max(1, _BLOCK // items.size)):
+            rows = np.arange(part.start, part.stop)
+            result = np.full((rows.size, items.size), np.inf, dtype=np.float32)
+            for arc in range(attached.shape[1]):
+                there = n_taken[rows] > arc
+                taken = rows[there]
+                way = to_docks[attached[taken, arc]] + weights[taken, n_taken[taken] - 1, arc][:, None]
+                result[there] = np.minimum(result[there], way)
+            yield result
+
+    def _attach(self, X: Any, n_arcs: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+        """Find docks for rows, each row by itself.
+
+        Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
+        [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
+        """
+        wanted = self._to_anchors(X)
+        # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
+        lanes, n_anchors = _core.LANES, self.anchors_.size
+        if n_anchors < 8 * lanes:
+            columns = np.tile(np.arange(n_anchors), lanes // math.gcd(n_anchors, lanes))
+        else:
+            columns = np.arange(n_anchors // lanes * lanes)
+        wanted = np.ascontiguousarray(wanted[:, columns])
+        to_docks = self._in_units(self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs))
+        nowhere = np.full(columns.size, -1, dtype=np.int32)
+        items = np.arange(len(wanted), dtype=np.int32)
+        docks, weights, errors = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
+
+    def _to_anchors(self, X: Any) -> NDArray[np.float32]:
+        """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
+        with np.errstate(over="ignore"):
+            if self.metric == "precomputed":
+                if (X < 0).any():
+                    raise ValueError(f"distances must be 0 or more, got {X.min()}")
+                wanted = self._in_units(X[:, self.anchors_])
+            else:
+                wanted = self._space(self._anchor_rows).to_others(X)
+        too_far = np.flatnonzero(~(wanted.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self._unit)))
+        if too_far.size:
+            raise ValueError(
+                f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
+                f"its distances, divided by {self._unit:.3g}, must not be above {_FARTHEST:.0e}"
+            )
+        return wanted
+
+    def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
+        """Return distances as float32, divided by the unit of the fit."""
+        return np.ascontiguousarray(distances if self._unit == 1 else distances / self._unit, dtype=np.float32)
+
+
+def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the ``k`` smallest of each row and where they are, ascending."""
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(distances, order, axis=1), order
+
+
+def complete_graph(space: Space) -> Graph:
+    """Return the graph of all distances, for a handful of items."""
+    n = space.n_items
+    i, j = np.triu_indices(n, 1)
+    return Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
+
+
+def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
+    """Return the best star around an item: the smallest connected graph there is."""
+    mean = landmarks.wanted.mean(axis=1, dtype=np.float64)
+    radius = np.maximum(mean - mean.mean() / 2, 0)
+    centre = int(radius.argmin())
+    others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)
+    return FittedGraph(landmarks, 0, others, np.full_like(others, centre), radius[others], n_jobs)

@@ -1,0 +1,543 @@
+"""GraphEmbedding: a graph whose edge weights and edge probabilities are learned.
+
+Each candidate edge has two parameters: its weight is ``softplus(theta_w)``, never negative, and it is present with
+probability ``sigmoid(theta_b)``, independently of the others. Distances are shortest-path lengths, so a loss on them
+trains the weights exactly (the derivative of a path's length by its edges is one) and the probabilities through one of
+the estimators of :mod:`prodige.learning.estimators`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+from torch.nn import functional
+
+from prodige import _core
+from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
+from prodige.graph.engine import Engine, Forest, count_threads
+from prodige.graph.graph import Graph, check_ends
+from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
+from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
+from prodige.learning.sparsity import Importance, carry_over
+
+IntArray = NDArray[np.int32]
+
+
+def same_edges(one: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> bool:
+    """Whether two choices of edges are equal; None is the choice of all."""
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+
+
+@dataclass
+class Prepared:
+    """An engine and what it was made from."""
+
+    edges: NDArray[np.int64] | None
+    weights: NDArray[Any]
+    engine: Engine
+
+
+class GraphEmbedding(nn.Module):
+    """A learnable graph over items and hubs.
+
+    In training mode every source searches a graph drawn at random for it alone; in evaluation mode the edges with
+    probability 0.5 or more are there, and no other.
+
+    Parameters
+    ----------
+    i, j : array-like of int, shape [E]
+        Candidate edges: every pair once, no self-loops.
+    weight : float or array-like, shape [E]
+        Initial weights, 0 or more.
+    probability : float or array-like, shape [E]
+        Initial probabilities, in [0, 1]. Edges at exactly 1 are certain and stay so.
+    n_vertices, n_items : int, optional
+        As in :meth:`prodige.Graph.from_edges`.
+    unreachable : float or "learn", optional
+        Distance where there is no path; ten times the largest initial weight when left out. ``"learn"`` makes it a
+        parameter that starts there.
+    estimator : {"toggle", "score", "path"}
+        How probabilities are trained; see :mod:`prodige.learning.estimators`. ``"score"`` needs :meth:`surrogate`.
+    sparse : bool
+        Make sparse gradients, for :class:`torch.optim.SparseAdam`.
+    n_jobs : int, optional
+        Threads; all available processors when left out. Results do not depend on it.
+    generator : torch.Generator, optional
+        Where samples get their randomness; torch's global generator when left out.
+    dtype : torch.dtype, optional
+        float32 or float64.
+
+    Shapes:
+        - sources ``[S]``, targets ``[T]``: integer vertex ids; all items if ``targets`` is left out
+        - output ``[S, T]``
+
+    Examples
+    --------
+    Three items in a triangle learn that two of them are 3 apart:
+
+    >>> import torch
+    >>> from prodige import GraphEmbedding
+    >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], weight=1.0, probability=1.0)
+    >>> optimizer = torch.optim.Adam(embedding.parameters(), lr=0.1)
+    >>> for step in range(200):
+    ...     optimizer.zero_grad()
+    ...     loss = (embedding([0])[0, 2] - 3.0) ** 2
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> round(embedding([0], [2]).item(), 2)
+    3.0
+    """
+
+    i: torch.Tensor
+    j: torch.Tensor
+    unreachable_constant: torch.Tensor
+    _draws: list[Draw]
+    _n_draws: int  # calls outside of `gathering` since the last surrogate
+    _sources: IntArray | None  # those of `gathering`
+    _is_gathering: bool
+
+    def __init__(
+        self,
+        i: ArrayLike,
+        j: ArrayLike,
+        weight: ArrayLike = 1.0,
+        probability: ArrayLike = 0.9,
+        n_vertices: int | None = None,
+        n_items: int | None = None,
+        unreachable: float | str | None = None,
+        estimator: str = "toggle",
+        sparse: bool = False,
+        n_jobs: int | None = None,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        tails, heads, self.n_vertices, self.n_items = check_candidates(i, j, n_vertices, n_items)
+        dtype = torch.get_default_dtype() if dtype is None else dtype
+        weights = check_values("weight", weight, tails.size, most=math.inf)
+        probabilities = check_values("probability", probability, tails.size, most=1.0)
+        self.register_buffer("i", torch.from_numpy(tails))
+        self.register_buffer("j", torch.from_numpy(heads))
+        theta = inverse_softplus(torch.from_numpy(weights)).to(dtype)
+        numpy_dtype(theta)  # refuses what the core cannot work in
+        self.theta_w = nn.Parameter(theta)
+        self.theta_b = nn.Parameter(torch.logit(torch.from_numpy(probabilities)).to(dtype))
+
+        start = 10 * max(weights.max(initial=0.0), 1e-3) if unreachable in (None, "learn") else unreachable
+        if isinstance(start, str) or not (math.isfinite(start) and start > 0):
+            raise ValueError(f"unreachable must be a finite number above 0 or 'learn', got {unreachable!r}")
+        if unreachable == "learn":
+            self.theta_u = nn.Parameter(inverse_softplus(torch.tensor(float(start), dtype=torch.float64)).to(dtype))
+        else:
+            self.register_buffer("unreachable_constant", torch.tensor(float(start), dtype=dtype))
+        self.estimator = check_estimator(estimator)
+        self.sparse = sparse
+        self.n_jobs = n_jobs
+        self.generator = generator
+        self.importance: Importance | None = None
+        self.running_mean = RunningMean()
+        self._engines: dict[bool, Prepared] = {}  # for all edges and for those kept
+        self.forget_draws()
+        count_threads(n_jobs)  # refuses nonsense now rather than at the first search
+        warn_if_apart(self.n_items, tails, heads, self.n_vertices)
+
+    # -- what it holds -----------------------------------------------------------------------------------------------
+
+    @property
+    def n_edges(self) -> int:
+        """Number of candidate edges."""
+        return self.i.numel()
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """Edge weights, shape [E]."""
+        return functional.softplus(self.theta_w, threshold=40)
+
+    @property
+    def probability(self) -> torch.Tensor:
+        """Edge probabilities, shape [E]."""
+        return torch.sigmoid(self.theta_b)
+
+    @property
+    def unreachable(self) -> torch.Tensor:
+        """Distance that stands for "no path"."""
+        if "theta_u" in self._parameters:
+            return functional.softplus(self.theta_u, threshold=40)
+        return self.unreachable_constant
+
+    @property
+    def numbers_per_item(self) -> float:
+        """Memory of the graph :meth:`freeze` would give, as :attr:`prodige.Graph.numbers_per_item` counts it."""
+        return (self.n_vertices + 2 * int((self.theta_b >= 0).sum())) / self.n_items
+
+    def extra_repr(self) -> str:
+        """Return what ``repr`` shows."""
+        return (
+            f"n_items={self.n_items}, n_hubs={self.n_vertices - self.n_items}, n_edges={self.n_edges}, "
+            f"estimator={self.estimator!r}"
+        )
+
+    # -- distances ---------------------------------------------------------------------------------------------------
+
+    def forward(self, sources: Any, targets: Any = None) -> torch.Tensor:
+        """Return distances from sources to targets, shape [S, T], differentiable."""
+        if not self.training:
+            kept = self._kept()
+            forest = self._engine(kept).search(self._vertices("sources", sources), self.n_jobs)
+            return self._distances(forest, kept, targets)
+        sample = self.sample(sources, targets)
+        if not self._is_gathering:  # the last is all that can be told apart, and to count the others costs no memory
+            self._draws = [sample._draw]
+            self._n_draws += 1
+        return sample.distances[0]
+
+    def sample(self, sources: Any, targets: Any = None, n_samples: int = 1) -> Sample:
+        """Search ``n_samples`` random graphs from every source, each drawn for that source alone.
+
+        Parameters
+        ----------
+        sources, targets
+            As in :meth:`forward`.
+        n_samples
+            Graphs per source.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from prodige import GraphEmbedding
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=0.5, generator=generator)
+        >>> sample = embedding.sample([0, 1], n_samples=4)
+        >>> sample.distances.shape, sample.log_prob.shape
+        (torch.Size([4, 2, 3]), torch.Size([4, 2]))
+        """
+        vertices = self._vertices("sources", sources)
+        check_integer("n_samples", n_samples, 1, 2**20)
+        forest = self._search_sampled(np.tile(vertices, n_samples))
+        distances = self._distances(forest, None, targets)
+        distances = distances.view(n_samples, vertices.size, distances.shape[1])
+        draw = Draw(vertices, forest, self._engine(None).threads(self.n_jobs, forest.n_sources))
+        if self._is_gathering:
+            self._draws.append(draw)
+        return Sample(self, distances, draw)
+
+    @contextmanager
+    def gathering(self, sources: Any) -> Iterator[None]:
+        """Let all calls within this context make the losses of these sources, which :meth:`surrogate` gets next.
+
+        It matters to the estimator ``"score"`` alone, which must know of every random graph that a loss has seen.
+
+        Parameters
+        ----------
+        sources : array-like of int, shape [S]
+            What the losses belong to. Calls on just these sources, in this order, are judged row by row: the loss of a
+            source is taken to depend on its own row. Searches of all other calls are judged by all the losses, which
+            is right whatever they were for, but noisier.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from prodige import GraphEmbedding
+        >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=0.5, estimator="score")
+        >>> with embedding.gathering([0, 1]):
+        ...     losses = (embedding([0, 1]) - embedding([2])).square().mean(1)
+        >>> embedding.surrogate(losses).backward()
+        >>> embedding.theta_b.grad.shape
+        torch.Size([3])
+        """
+        vertices = self._vertices("sources", sources)
+        self.forget_draws()
+        self._sources, self._is_gathering = vertices, True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+
+    def forget_draws(self) -> None:
+        """Forget the calls that wait for :meth:`surrogate`."""
+        self._draws, self._n_draws, self._sources, self._is_gathering = [], 0, None, False
+
+    def surrogate(self, losses: torch.Tensor, baseline: Baseline = "running-mean") -> torch.Tensor:
+        """Return a scalar to call ``backward`` on, for the losses of the sources of the last call, shape [S].
+
+        Losses that several calls went into need :meth:`gathering`. See :meth:`Sample.surrogate` for the rest.
+        """
+        if self._sources is None and not self._draws:
+            raise RuntimeError("surrogate belongs to distances made in training mode: call the module on sources first")
+        sources = self._sources
+        if sources is None or (len(self._draws) == 1 and losses.shape == self._draws[0].sources.shape):
+            sources = self._draws[-1].sources
+        if losses.shape != sources.shape:
+            raise ValueError(f"losses must have one entry per source, shape {sources.shape}, got {tuple(losses.shape)}")
+        total = losses.mean()
+        if self.estimator != "score":
+            return total
+        n_draws, self._n_draws = self._n_draws, 0
+        if n_draws > 1:
+            raise RuntimeError(
+                f"{n_draws} calls in training mode since the last surrogate, and the score estimator must know "
+                "which of them the losses depend on: make the losses within `with embedding.gathering(sources):`, "
+                "and look at distances in evaluation mode"
+            )
+        if not self._draws:
+            raise RuntimeError(
+                "the losses were made without a call of the embedding in training mode: "
+                "the score estimator has nothing to learn from"
+            )
+        above = above_baseline(self, sources, losses.detach().unsqueeze(0), baseline)[0]
+        for draw in self._draws:
+            own = draw.forest.n_sources == sources.size and np.array_equal(draw.sources, sources)
+            factors = above / losses.numel() if own else above.mean().expand(draw.forest.n_sources)
+            total = total + draw.score_term(self.theta_b, factors, self.sparse)
+        return total
+
+    def _search_sampled(self, sources: IntArray) -> Forest:
+        """Search a random graph for each source."""
+        probability = self._numpy(self.probability)
+        engine = self._engine(None)
+        if (probability == 1).all():
+            return engine.search(sources, self.n_jobs)
+        # A graph of its own for each source rules out the hub engine: it would prepare each of them first.
+        seed = int(torch.randint(2**63 - 1, (), generator=self.generator))
+        threads = engine.threads(self.n_jobs, sources.size)
+        return engine.network.search(sources, probabilities=probability, seed=seed, n_jobs=threads)
+
+    def _kept(self) -> NDArray[np.int64] | None:
+        """Return the edges with probability 0.5 or more; None if that is all of them."""
+        kept = (self._numpy(self.theta_b) >= 0).nonzero()[0]
+        return None if kept.size == self.n_edges else kept
+
+    def _engine(self, edges: NDArray[np.int64] | None) -> Engine:
+        """Return an engine for these edges with the present weights, made from the last one where that is possible.
+
+        Weights are compared, not their version: a change through ``.data`` leaves no other trace.
+        """
+        numpy_dtype(self.theta_w)  # refuses half precision
+        weights = self._numpy(self.weight)
+        if edges is not None:
+            weights = weights[edges]
+        last = self._engines.get(edges is None)
+        if last is not None and last.weights.dtype == weights.dtype and same_edges(last.edges, edges):
+            if np.array_equal(last.weights, weights):
+                return last.engine
+            engine = last.engine.with_weights(weights, self.n_jobs)
+        else:
+            tails, heads = self.i.numpy(), self.j.numpy()
+            if edges is not None:
+                tails, heads = tails[edges], heads[edges]
+            topology = _core.Topology(self.n_vertices, tails, heads)
+            engine = Engine(topology, weights, self.n_items, n_jobs=count_threads(self.n_jobs))
+        self._engines[edges is None] = Prepared(edges, weights, engine)
+        return engine
+
+    def _distances(self, forest: Forest, edges: NDArray[np.int64] | None, targets: Any) -> torch.Tensor:
+        columns = None if targets is None else self._vertices("targets", targets)
+        search = Search(
+            forest,
+            edges,
+            self.n_edges,
+            columns,
+            self.n_items,
+            self.estimator,
+            self.sparse,
+            self.importance,
+            self._engine(edges).threads(self.n_jobs, forest.n_sources),
+        )
+        distances: torch.Tensor = Distances.apply(  # type: ignore[no-untyped-call]
+            self.theta_w, self.theta_b, self.unreachable, search
+        )
+        return distances
+
+    def prepared(self) -> Prepared | None:
+        """Return an engine over the edges that are there for certain; None where searches draw them at random."""
+        if self.training and not bool((self.probability == 1).all()):
+            return None
+        edges = None if self.training else self._kept()
+        self._engine(edges)
+        return self._engines[edges is None]
+
+    # -- thinning ----------------------------------------------------------------------------------------------------
+
+    def keep(self, mask: NDArray[np.bool_], optimizer: torch.optim.Optimizer | None = None) -> None:
+        """Drop the candidate edges where ``mask`` is False, for good; the optimiser's state goes along."""
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape != (self.n_edges,):
+            raise ValueError(
+                f"mask must hold one bool per edge ({self.n_edges}), got shape {mask.shape} and dtype {mask.dtype}"
+            )
+        index = torch.from_numpy(np.flatnonzero(mask))
+        if optimizer is not None:
+            carry_over(optimizer, [self.theta_w, self.theta_b], index)
+        for parameter in (self.theta_w, self.theta_b):
+            parameter.data = parameter.data[index]
+            parameter.grad = None
+        self.i, self.j = self.i[index], self.j[index]
+        if self.importance is not None:
+            self.importance.keep(index.numpy())
+        self._engines.clear()
+        self.forget_draws()
+
+    def prune(self, threshold: float = 0.5, optimizer: torch.optim.Optimizer | None = None) -> int:
+        """Drop the edges with a probability below ``threshold``; return how many.
+
+        Give the optimiser in use, and its state goes along; it fits no longer otherwise
+        (:func:`prodige.learning.training.fit` then starts it anew).
+
+        Examples
+        --------
+        >>> from prodige import GraphEmbedding
+        >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=[0.9, 0.2, 0.9])
+        >>> embedding.prune()
+        1
+        >>> embedding.n_edges
+        2
+        """
+        check_values("threshold", threshold, 1, most=1.0)
+        mask = self._numpy(self.probability) >= threshold
+        self.keep(mask, optimizer)
+        return int((~mask).sum())
+
+    def freeze(self) -> Graph:
+        """Return the graph of the edges with probability 0.5 or more.
+
+        Examples
+        --------
+        >>> from prodige import GraphEmbedding
+        >>> GraphEmbedding([0, 1], [1, 2], weight=2.0).freeze().distance(0, 2)
+        4.0
+        """
+        kept = self._numpy(self.theta_b) >= 0
+        tails, heads = self.i.numpy()[kept], self.j.numpy()[kept]
+        warn_if_apart(self.n_items, tails, heads, self.n_vertices)
+        return Graph.from_edges(tails, heads, self._numpy(self.weight)[kept], self.n_vertices, self.n_items)
+
+    # -- being a module ----------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be made again."""
+        state = self.__dict__.copy()
+        state |= {"_engines": {}, "_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
+        return state
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphEmbedding:
+        other = type(self).__new__(type(self))
+        memo[id(self)] = other
+        state = self.__getstate__()
+        generator = state.pop("generator")
+        other.__dict__.update(copy.deepcopy(state, memo))
+        other.generator = None if generator is None else generator.clone_state()
+        return other
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Take over the number of edges too: a state saved after pruning has fewer."""
+        if prefix + "theta_w" in state_dict and prefix + "i" in state_dict:
+            n_edges = state_dict[prefix + "theta_w"].numel()
+            if n_edges != self.n_edges:
+                self.importance = None
+            for parameter in (self.theta_w, self.theta_b):
+                if n_edges != parameter.numel():
+                    parameter.data = parameter.data.new_zeros(n_edges)
+                    parameter.grad = None
+            for name in ("i", "j"):
+                ends = getattr(self, name)
+                if n_edges != ends.numel():
+                    setattr(self, name, ends.new_zeros(n_edges))
+            self._engines.clear()
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _vertices(self, name: str, values: Any) -> IntArray:
+        if isinstance(values, torch.Tensor) and values.device != self.theta_w.device:
+            raise ValueError(
+                f"{name} are on device {values.device}, the embedding is on {self.theta_w.device}; "
+                f"move them with {name}.to('{self.theta_w.device}')"
+            )
+        if self.theta_w.device.type != "cpu":
+            raise ValueError(f"shortest paths are searched on the CPU, the embedding is on {self.theta_w.device}")
+        if isinstance(values, torch.Tensor):
+            values = values.detach().numpy()
+        return check_indices(name, values, self.n_vertices)
+
+    @staticmethod
+    def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
+        return tensor.detach().numpy()
+
+
+def check_candidates(
+    i: ArrayLike, j: ArrayLike, n_vertices: int | None, n_items: int | None
+) -> tuple[IntArray, IntArray, int, int]:
+    """Return both ends of the candidate edges, the number of vertices and that of items."""
+    i, j = check_vector("i", i), check_vector("j", j)
+    if i.size != j.size:
+        raise ValueError(f"i and j must have the same length, got {i.size} and {j.size}")
+    if i.size > MAX_EDGES:
+        raise ValueError(f"{i.size} edges make more than 2**31 - 1 arcs; at most {MAX_EDGES} edges are possible")
+    if n_vertices is not None:
+        n_vertices = check_integer("n_vertices", n_vertices, 1, MAX_INT32 - 1)
+    tails, heads = check_ends("i", i, n_vertices).copy(), check_ends("j", j, n_vertices).copy()
+    if n_vertices is None:
+        n_vertices = max(int(max(tails.max(initial=-1), heads.max(initial=-1))) + 1, n_items or 1)
+    n_items = n_vertices if n_items is None else check_integer("n_items", n_items, 1, n_vertices)
+    pairs = np.minimum(tails, heads).astype(np.int64) * n_vertices + np.maximum(tails, heads)
+    loops = np.flatnonzero(tails == heads)
+    if loops.size:
+        raise ValueError(f"edge {loops[0]} joins vertex {tails[loops[0]]} to itself; remove self-loops")
+    order = np.argsort(pairs, kind="stable")
+    twice = np.flatnonzero(np.diff(pairs[order]) == 0)
+    if twice.size:
+        first, second = order[twice[0]], order[twice[0] + 1]
+        raise ValueError(
+            f"edges {first} and {second} both join {tails[first]} and {heads[first]} ({twice.size} such pairs); "
+            "candidates must be unique: prodige.metric.candidates makes them so"
+        )
+    return tails, heads, n_vertices, n_items
+
+
+def check_values(name: str, values: ArrayLike, n_edges: int, most: float) -> NDArray[np.float64]:
+    """Return one float64 per edge, each between 0 and ``most``; a single number stands for all."""
+    array = np.asarray(values.detach() if isinstance(values, torch.Tensor) else values)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim == 0:
+        array = np.broadcast_to(array, (n_edges,))
+    if array.shape != (n_edges,):
+        raise ValueError(f"{name} must be a number or have one entry per edge ({n_edges}), got shape {array.shape}")
+    bad = np.flatnonzero(~((array >= 0) & (array <= most) & np.isfinite(array)))
+    if bad.size:
+        limits = "finite and 0 or more" if math.isinf(most) else f"in [0, {most:g}]"
+        raise ValueError(f"{name}[{bad[0]}] = {array[bad[0]]} ({bad.size} such entries) must be {limits}")
+    return array.astype(np.float64)
+
+
+def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
+    """Return theta with ``softplus(theta) = weight``: -inf for 0, close to ``weight`` itself where it is large.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from prodige.learning.embedding import inverse_softplus
+    >>> torch.nn.functional.softplus(inverse_softplus(torch.tensor([0.0, 1e-6, 1.0, 50.0])))
+    tensor([0.0000e+00, 1.0000e-06, 1.0000e+00, 5.0000e+01])
+    """
+    return weight + torch.log(-torch.expm1(-weight))
+
+
+def warn_if_apart(n_items: int, tails: IntArray, heads: IntArray, n_vertices: int) -> None:
+    """Warn if the edges leave the items in several parts."""
+    components = _core.Topology(n_vertices, tails, heads).components[:n_items]
+    n_parts = np.unique(components).size
+    if n_parts > 1:
+        warnings.warn(
+            f"the edges leave the items in {n_parts} parts; distances between parts are `unreachable`. "
+            "Add candidates that join them: random edges or hubs.",
+            stacklevel=3,
+        )

@@ -1,0 +1,45 @@
+"""Classical scaling from landmarks: coordinates out of distances, for any metric.
+
+Landmarks are placed by the eigenvectors of their double-centred squared distances, all other items by their distances
+to the landmarks (de Silva and Tenenbaum, 2004). For Euclidean distances this is PCA of the landmarks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def classical_scaling(
+    distances: NDArray[np.float64], landmarks: NDArray[np.int64], n_components: int
+) -> NDArray[np.float64]:
+    """Return coordinates of all items, 0 in directions that the landmarks do not span, shape [N, K].
+
+    Parameters
+    ----------
+    distances : ndarray of float64, shape [L, N]
+        From every landmark to every item.
+    landmarks : ndarray of int64, shape [L]
+        Which items the landmarks are.
+    n_components : int
+        K, the number of coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.metric.scaling import classical_scaling
+    >>> distances = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0]])
+    >>> np.abs(np.diff(classical_scaling(distances, np.array([0, 1]), 1)[:, 0])).round(6)
+    array([1., 2.])
+    """
+    squares = distances**2
+    among = squares[:, landmarks]
+    mean = among.mean(axis=1)
+    centred = (mean[:, None] + mean[None] - among - mean.mean()) / 2
+    values, vectors = np.linalg.eigh(centred)
+    values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+    real = values > 1e-9 * max(values[0], np.finfo(np.float64).tiny)
+    basis = vectors[:, real] / np.sqrt(values[real])
+    embedding = np.zeros((distances.shape[1], n_components))
+    embedding[:, : basis.shape[1]] = (mean[:, None] - squares).T @ basis / 2
+    return embedding

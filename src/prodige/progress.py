@@ -1,0 +1,179 @@
+"""Pace: how far a run has come, who hears of it, and when it ends.
+
+A run counts its steps, so a seed gives the same graph on the same machine. Only where a time limit is given does the
+clock decide instead; the schedule then stretches or shrinks with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar
+
+from prodige.bars import Bar
+
+# Setting up takes a small part of a run that is worth its while: the rest takes this many times as long.
+_HURRY = 3.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a callback sees after each step.
+
+    Attributes
+    ----------
+    step : int
+    progress : float
+        Share of the run that is over.
+    loss : float
+        Of this step: the mean squared error of distances, or the cross-entropy of recommendations.
+    n_edges : int
+    numbers_per_item : float
+    seconds : float
+        Since the run began.
+    """
+
+    step: int
+    progress: float
+    loss: float
+    n_edges: int
+    numbers_per_item: float
+    seconds: float
+
+
+Callback = Callable[[Status], Any]
+IsOver = Callable[[], bool]
+Stopped = Literal["finished", "callback", "interrupt"]
+Result = TypeVar("Result")
+
+
+class Pace:
+    """Steps of a run, its history, callbacks and progress bar.
+
+    Parameters
+    ----------
+    n_steps : int
+        Length of the run.
+    max_time : float, optional
+        Seconds; replaces the number of steps as the measure of progress.
+    spent : float
+        Seconds that went by before the run; they count.
+    callbacks : sequence of callable
+        Each is called with a :class:`Status` after every step; one that returns True ends the run.
+    verbose : int
+        Above 0 shows a progress bar.
+
+    Examples
+    --------
+    >>> from prodige.progress import Pace
+    >>> pace = Pace(n_steps=2)
+    >>> [progress for progress in pace.run()]
+    [0.0, 0.5]
+    """
+
+    def __init__(
+        self,
+        n_steps: int,
+        max_time: float | None = None,
+        spent: float = 0.0,
+        callbacks: Sequence[Callback] | None = (),
+        verbose: int = 0,
+    ) -> None:
+        self.n_steps = n_steps
+        self.max_time = max_time
+        self.callbacks = tuple(callbacks or ())
+        self.verbose = verbose
+        self.history: list[dict[str, float]] = []
+        self.stopped: Stopped = "finished"
+        self.spent = spent
+        self.until = 1.0
+        self._start = time.perf_counter() - spent
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began, with those spent before."""
+        return time.perf_counter() - self._start
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up; never where steps are counted."""
+        return self.max_time is not None and self.seconds >= self.max_time
+
+    @property
+    def in_a_hurry(self) -> bool:
+        """Whether the time left is no more than a few times what was spent so far: enough for a start, not for more."""
+        return self.max_time is not None and self.max_time < (1 + _HURRY) * self.seconds
+
+    def due(self, share: float) -> bool:
+        """Whether this share of the time is up, or the run was stopped: what only makes the result better can wait."""
+        return self.stopped != "finished" or (self.max_time is not None and self.seconds >= share * self.max_time)
+
+    def prepared(self, until: float = 1.0) -> None:
+        """Count progress from now on, what went by being preparation, until this share of the time is up."""
+        self.spent = self.seconds
+        self.until = until
+
+    def insist(self, function: Callable[[], Result]) -> Result:
+        """Return what a function makes. Ctrl-C ends the run, but not without it: it is made once more, only once.
+
+        Examples
+        --------
+        >>> from prodige.progress import Pace
+        >>> pace, presses = Pace(n_steps=2), [KeyboardInterrupt]
+        >>> def work():
+        ...     if presses:
+        ...         raise presses.pop()
+        ...     return "what the run was for"
+        >>> pace.insist(work), pace.stopped
+        ('what the run was for', 'interrupt')
+        """
+        if self.stopped == "interrupt":
+            return function()
+        try:
+            return function()
+        except KeyboardInterrupt:
+            self.stopped = "interrupt"
+            return function()
+
+    def run(self, end: float = 1.0) -> Iterator[float]:
+        """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""
+        step = 0
+        with Bar(total=100, disable=self.verbose <= 0, unit="%", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+            while self.stopped == "finished" and (progress := self._progress(step)) < end:
+                yield progress
+                step += 1
+                if self.history:
+                    last = self.history[-1]
+                    bar.set_postfix(
+                        loss=f"{last['loss']:.5g}", numbers=f"{last['numbers_per_item']:.2f}", refresh=False
+                    )
+                bar.update(round(100 * progress) - bar.n)
+            bar.update(100 - bar.n)
+
+    def _progress(self, step: int) -> float:
+        if self.max_time is None:
+            return step / self.n_steps
+        room = self.until * self.max_time - self.spent
+        return (self.seconds - self.spent) / room if room > 0 else 1.0
+
+    def record(self, progress: float, loss: float, n_edges: int, numbers_per_item: float) -> None:
+        """Note a step in the history and tell the callbacks."""
+        status = Status(len(self.history), progress, loss, n_edges, numbers_per_item, self.seconds)
+        self.history.append(asdict(status))
+        answers = [callback(status) for callback in self.callbacks]  # every one is called, whatever others say
+        if any(answers):
+            self.stopped = "callback"
+
+
+def never() -> bool:
+    """Where no time limit is set, it is never over."""
+    return False
+
+
+def patience(pace: Pace | None, share: float) -> IsOver:
+    """Return what tells whether this share of the time limit went by from now on, or all of it."""
+    if pace is None or pace.max_time is None:
+        return never
+    end = min(pace.seconds + share * pace.max_time, pace.max_time)
+    return lambda: pace.seconds >= end

@@ -1,0 +1,426 @@
+"""Who met what: interactions of users and items, and what every recommender does with them.
+
+A recommender learns scores, and all the rest follows from them: which items to leave out, which are best, in what
+order. So a model only says how it is fitted and what the scores of a few users are; :class:`Recommender` does the rest
+by blocks of users, in bounded memory, with the conventions of the library ``implicit``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from prodige._validation import MAX_INT32, check_ids, check_integer
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# Scores of one block of users: 16 MiB as float32.
+_BLOCK = 1 << 22
+
+# The best of a row are looked for among a few rows at a time, so that their scores stay in the cache: 2 MiB.
+_CACHED = 1 << 19
+
+# Groups that the items of a row are dealt into, to learn from the best of each what is not worth sorting.
+_GROUPS = 256
+
+# How many times more candidates than asked for are sorted; beyond, ties are thinned out first.
+_CROWD = 8
+
+# Largest answer with room for more items than there are: 1 GiB.
+_MOST_BYTES = 1 << 30
+
+Ids = NDArray[np.int64]
+Scores = NDArray[np.float32]
+
+
+class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
+    """The interface of all recommenders; a new one implements ``fit`` and ``_scores``.
+
+    ``fit`` calls :func:`check_interactions` and ends with ``_remember``, which keeps the sizes.
+
+    Attributes
+    ----------
+    n_users_, n_items_ : int
+        Of the interactions it was fitted to.
+    n_features_in_ : int
+        The items, which are the columns of what it was fitted to.
+
+    Shapes:
+        - users ``[U]``, items ``[I]``: ids, which are rows and columns of the interactions
+        - scores ``[U, I]``: float32, higher is better
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from prodige.baselines import Popularity
+    >>> user_items = csr_array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]])
+    >>> model = Popularity().fit(user_items)
+    >>> ids, scores = model.recommend(0, user_items[[0]], N=2)
+    >>> ids, scores
+    (array([2, 3], dtype=int32), array([1., 1.], dtype=float32))
+    """
+
+    @abstractmethod
+    def fit(self, user_items: Any, y: Any = None) -> Self:
+        """Learn from interactions.
+
+        Parameters
+        ----------
+        user_items : sparse matrix or array-like, shape [U, I]
+            Above 0 where a user met an item.
+        y : ignored
+        """
+
+    @abstractmethod
+    def _scores(self, users: Ids) -> NDArray[Any]:
+        """Return a new array with the scores of valid users for all items, shape [U, n_items_]; never nan."""
+
+    def _remember(self, user_items: csr_array) -> None:
+        """Keep the sizes of what the model was fitted to."""
+        self.n_users_, self.n_items_ = map(int, user_items.shape)
+        self.n_features_in_ = self.n_items_
+
+    def scores(self, users: ArrayLike, items: ArrayLike | None = None) -> Scores:
+        """Return the scores of users for items, for all items when ``items`` is left out.
+
+        Parameters
+        ----------
+        users, items : int or array-like of int
+            Ids; they may repeat.
+
+        Returns
+        -------
+        ndarray of float32, shape [U, I]
+            Higher is better; ``-inf`` where a model is sure that an item is nothing for a user.
+
+        Examples
+        --------
+        >>> from prodige.baselines import Popularity
+        >>> Popularity().fit([[1, 1, 0], [0, 1, 0]]).scores([0, 1], items=[1, 2])
+        array([[2., 0.],
+               [2., 0.]], dtype=float32)
+        """
+        check_is_fitted(self)
+        rows = check_ids("users", users, self.n_users_, "user")
+        columns = None if items is None else check_ids("items", items, self.n_items_, "item")
+        result = np.empty((rows.size, self.n_items_ if columns is None else columns.size), dtype=np.float32)
+        for part, block in self._blocks(rows):
+            result[part] = block if columns is None else block[:, columns]
+        return result
+
+    def recommend(
+        self,
+        users: ArrayLike,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+    ) -> tuple[NDArray[np.int32], Scores]:
+        """Return the items with the highest scores, best first; of equal ones, the smaller id first.
+
+        Parameters
+        ----------
+        users : int or array-like of int
+            Whom to recommend to.
+        user_items : sparse matrix or array-like, shape [U, n_items]; also [n_items] for a single user
+            What these users, in this order, have met: ``train[users]``. Only needed to leave that out.
+        N : int
+            How many items to recommend to each. More than there are items is refused where the answer would take more
+            than 1 GiB.
+        filter_already_liked_items : bool
+            Leave out what a user has met.
+        filter_items : array-like of int, optional
+            Items to leave out for everybody; they may repeat.
+        items : array-like of int, optional
+            The only items to choose from, all when left out; they may repeat.
+
+        Returns
+        -------
+        ids : ndarray of int32, shape [U, N], or [N] for a single user
+        scores : ndarray of float32 of the same shape
+            Where fewer than N items are left, rows end with id -1 and score ``-inf``. Items with a score of ``-inf``
+            are never recommended.
+
+        Raises
+        ------
+        IndexError
+            If a user or an item is none of those the model was fitted to.
+        ValueError
+            If ``user_items`` is missing or has another shape.
+
+        Examples
+        --------
+        >>> from prodige.baselines import Popularity
+        >>> user_items = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 1]]
+        >>> model = Popularity().fit(user_items)
+        >>> model.recommend([0, 1, 2], user_items, N=3, filter_items=[3])[0]
+        array([[ 2, -1, -1],
+               [ 0, -1, -1],
+               [ 0,  2, -1]], dtype=int32)
+        """
+        check_is_fitted(self)
+        rows = check_ids("users", users, self.n_users_, "user")
+        n = check_length(N, rows.size, self.n_items_, "item")
+        met = self._check_met(user_items, rows.size) if filter_already_liked_items else None
+        columns = None if items is None else np.unique(check_ids("items", items, self.n_items_, "item"))
+        dropped = None if filter_items is None else check_ids("filter_items", filter_items, self.n_items_, "item")
+
+        ids = np.full((rows.size, n), -1, dtype=np.int32)
+        scores = np.full((rows.size, n), -np.inf, dtype=np.float32)
+        for part, block in self._blocks(rows):
+            check_scores(block, rows[part])
+            if met is not None:
+                leave_out(block, met.indptr[part.start : part.stop + 1], met.indices)
+            if dropped is not None:
+                block[:, dropped] = -np.inf
+            if columns is not None:
+                if not columns.size:
+                    continue  # nothing to choose from
+                block = np.ascontiguousarray(block[:, columns])
+            found, values = best(block, min(n, block.shape[1]))
+            width = found.shape[1]
+            ids[part, :width] = found if columns is None else np.where(found < 0, -1, columns[found])
+            scores[part, :width] = values
+        return (ids[0], scores[0]) if np.ndim(users) == 0 else (ids, scores)
+
+    def _blocks(self, users: Ids) -> Iterator[tuple[slice, Scores]]:
+        """Yield places among the users with the scores for all items, which the caller may overwrite."""
+        for part in parts(users.size, _BLOCK // self.n_items_):
+            yield part, np.ascontiguousarray(self._scores(users[part]), dtype=np.float32)
+
+    def _check_met(self, user_items: Any, n_users: int) -> csr_array:
+        """Return what the users have met, one row for each."""
+        if user_items is None:
+            raise ValueError(
+                "user_items is needed to leave out what users have met: pass their rows of the interactions, "
+                "user_items=train[users], or filter_already_liked_items=False"
+            )
+        given = user_items if issparse(user_items) else np.asarray(user_items)
+        check_real("user_items", given.dtype)
+        if given.dtype == np.float16:
+            given = given.astype(np.float32)  # no sparse array has it
+        if given.ndim == 1 and n_users == 1:  # a row of a sparse array has one axis, one of a sparse matrix has two
+            given = given.reshape(1, -1)
+        if given.shape != (n_users, self.n_items_):
+            raise ValueError(
+                f"user_items must have one row for each of the {n_users} users and a column for each of the "
+                f"{self.n_items_} items, got shape {given.shape}; pass train[users]"
+            )
+        met = csr_array(given)
+        if met.data.size and not met.data.all():
+            met = met.copy()  # of a CSR array it is the caller's own
+            met.eliminate_zeros()
+        return met
+
+
+def parts(n: int, size: int) -> Iterator[slice]:
+    """Yield slices of so many rows, at least 1, that cover ``n``; none where there are none.
+
+    Examples
+    --------
+    >>> from prodige.recommendation.interactions import parts
+    >>> list(parts(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    step = max(1, size)
+    for begin in range(0, n, step):
+        yield slice(begin, min(begin + step, n))
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_interactions(user_items: Any, name: str = "user_items") -> csr_array:
+    """Return interactions in one form, whatever form they came in; the input is left as it is.
+
+    Parameters
+    ----------
+    user_items : scipy sparse matrix or array of any format, or array-like, shape [U, I]
+        Finite numbers, above 0 where a user met an item. Pairs that occur more than once are added up.
+    name : str
+        What to call it in messages.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of float32, shape [U, I]
+        With sorted indices, each pair once, and no zeros.
+
+    Raises
+    ------
+    TypeError
+        If it does not hold real numbers.
+    ValueError
+        If a number is negative or not finite, or if there is nothing to learn from.
+
+    Examples
+    --------
+    >>> from scipy.sparse import coo_array
+    >>> from prodige.recommendation.interactions import check_interactions
+    >>> pairs = coo_array(([True, True, True], ([0, 1, 1], [2, 0, 0])), shape=(2, 3))
+    >>> check_interactions(pairs).toarray()
+    array([[0., 0., 1.],
+           [2., 0., 0.]], dtype=float32)
+    """
+    given: Any = user_items if issparse(user_items) else np.asarray(user_items)
+    if given.ndim != 2:
+        raise ValueError(
+            f"{name} must have two axes, users and items, got shape {given.shape}; "
+            "make it of pairs by scipy.sparse.coo_array((counts, (users, items)))"
+        )
+    check_real(name, given.dtype)
+    if 0 in given.shape:
+        raise ValueError(f"{name} must have users and items, got shape {given.shape}")
+    if issparse(given):
+        pairs = given.tocoo()
+        rows, columns, values = pairs.row, pairs.col, pairs.data
+    else:
+        rows, columns = given.nonzero()
+        values = given[rows, columns]
+    with np.errstate(over="ignore"):
+        counts = values.astype(np.float32)
+    bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0)))
+    if bad.size:
+        first = bad[0]
+        raise ValueError(
+            f"{name}[{rows[first]}, {columns[first]}] = {values[first]} says nothing about a user and an item "
+            f"({bad.size} such entries): values must be finite, not negative, and fit into float32"
+        )
+    result = csr_array((counts, (rows, columns)), shape=given.shape)
+    result.sum_duplicates()
+    result.eliminate_zeros()
+    if result.nnz == 0:
+        raise ValueError(f"{name} of shape {given.shape} has no interaction: there is nothing to learn from")
+    return result
+
+
+def check_real(name: str, dtype: np.dtype[Any]) -> None:
+    """Refuse interactions that are not numbers."""
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {dtype}; give counts, or 1 for each pair")
+
+
+def check_length(n: int, n_rows: int, n_columns: int, kind: str) -> int:
+    """Return how many to recommend to each; refuse an answer that is large for no reason.
+
+    Examples
+    --------
+    >>> from prodige.recommendation.interactions import check_length
+    >>> check_length(2**31 - 1, n_rows=1, n_columns=40, kind="item")
+    Traceback (most recent call last):
+        ...
+    ValueError: N = 2147483647 makes an answer of 16.0 GiB, and there are 40 items; N = 40 gives all of them
+    """
+    length = check_integer("N", n, 1, MAX_INT32)
+    n_bytes = 8 * n_rows * length  # an id and a score, 4 bytes each
+    if length > n_columns and n_bytes > _MOST_BYTES:
+        raise ValueError(
+            f"N = {length} makes an answer of {n_bytes / 2**30:.1f} GiB, and there are {n_columns} {kind}s; "
+            f"N = {n_columns} gives all of them"
+        )
+    return length
+
+
+def check_scores(scores: Scores, users: Ids) -> None:
+    """Refuse scores that are not numbers: nothing can be said about their order."""
+    is_nan = np.isnan(scores.max(axis=1))  # of all numbers and nan, nan is the largest
+    if is_nan.any():
+        row = int(is_nan.argmax())
+        item = int(np.isnan(scores[row]).argmax())
+        raise ValueError(
+            f"the model gives nan as the score of user {users[row]} for item {item}; it must give a number, or -inf"
+        )
+
+
+# -- the best of a row -----------------------------------------------------------------------------------------------
+
+
+def leave_out(scores: Scores, indptr: NDArray[Any], indices: NDArray[Any]) -> None:
+    """Set the scores of some items of each row to ``-inf``: those of a CSR array, or of a few of its rows."""
+    row = np.repeat(np.arange(len(scores)), np.diff(indptr))
+    scores[row, indices[indptr[0] : indptr[-1]]] = -np.inf
+
+
+def best(scores: Scores, n: int) -> tuple[NDArray[np.int32], Scores]:
+    """Return columns and values of the ``n`` largest entries of each row, largest first, then by column.
+
+    Entries of ``-inf`` do not count; where too few are left, rows end with column -1 and ``-inf``.
+
+    Parameters
+    ----------
+    scores : ndarray of float32, shape [U, I], C-contiguous
+    n : int
+        From 1 to I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.recommendation.interactions import best
+    >>> best(np.array([[1, 3, 2, 3], [-np.inf, -np.inf, 5, -np.inf]], dtype=np.float32), 2)[0]
+    array([[ 1,  3],
+           [ 2, -1]], dtype=int32)
+    """
+    columns = np.full((len(scores), n), -1, dtype=np.int32)
+    values = np.full((len(scores), n), -np.inf, dtype=np.float32)
+    for part in parts(len(scores), _CACHED // scores.shape[1]):
+        place, column, value = sort_candidates(scores[part], n)
+        columns[part.start + place[0], place[1]] = column
+        values[part.start + place[0], place[1]] = value
+    return columns, values
+
+
+def sort_candidates(scores: Scores, n: int) -> tuple[tuple[Ids, Ids], Ids, Scores]:
+    """Return the best entries of a few rows: row and rank of each, its column, its value."""
+    n_rows, n_columns = scores.shape
+    is_candidate = scores >= lower_bound(scores, n)[:, None]
+    if np.count_nonzero(is_candidate) > n_rows * n * _CROWD:
+        is_candidate = without_needless_ties(scores, is_candidate, n)
+    found = np.flatnonzero(is_candidate)
+    row, value = found // n_columns, scores.ravel()[found]
+    order = np.lexsort((-value, row))  # stable: equal values stay in the order of their columns
+    row = row[order]
+    rank = np.arange(row.size) - np.searchsorted(row, np.arange(n_rows))[row]
+    kept = rank < n
+    found = found[order][kept]
+    return (row[kept], rank[kept]), found % n_columns, value[order][kept]
+
+
+def lower_bound(scores: Scores, n: int) -> Scores:
+    """Return a finite number for each row that its ``n`` largest finite entries do not fall below, shape [U].
+
+    The largest of a group is an entry of the row, so the n-th largest of them is such a number, and nearly the n-th
+    largest entry where groups are many. To find it takes one pass over the row and a partition of a short one.
+    """
+    n_rows, n_columns = scores.shape
+    n_groups = max(_GROUPS, 4 * n)
+    size = n_columns // n_groups
+    heads = scores
+    if size > 1:
+        heads = scores[:, : size * n_groups].reshape(n_rows, size, n_groups).max(axis=1)
+    bound = np.partition(heads, heads.shape[1] - n, axis=1)[:, heads.shape[1] - n]
+    return np.maximum(bound, np.finfo(np.float32).min)
+
+
+def without_needless_ties(scores: Scores, is_candidate: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:
+    """Return candidates of which rows with too many keep the best ``n``: of equal ones, the first.
+
+    Models that know little of an item give it 0, and so there may be thousands of candidates that are all alike.
+    """
+    crowded = np.flatnonzero(np.count_nonzero(is_candidate, axis=1) > n)
+    some = scores[crowded]
+    last = np.partition(some, some.shape[1] - n, axis=1)[:, some.shape[1] - n, None]
+    above, tied = some > last, some == last
+    room = n - np.count_nonzero(above, axis=1, keepdims=True)
+    is_candidate[crowded] &= above | (tied & (tied.cumsum(axis=1, dtype=np.int32) <= room))
+    return is_candidate
+
+
+__all__ = ["Recommender", "best", "check_interactions"]

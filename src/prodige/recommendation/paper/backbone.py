@@ -1,0 +1,147 @@
+"""The skeleton of a ranking graph: all items, and the users that ways between them lead through.
+
+Its edges are thinned out by importance, which :mod:`prodige.recommendation.paper.fit` measures while it learns the
+weights. All other users hang on it (:mod:`prodige.recommendation.paper.users`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prodige.compression.fitting import keep_connected, spanning_tree
+from prodige.learning.adam import Weights
+from prodige.metric.candidates import Candidates
+from prodige.recommendation.paper.candidates import SHORTEST
+
+# Edges to begin with are the shortest among several times as many candidates, where few candidates are shorter than
+# this: as random ones, which mostly say nothing. More users to look at make slower searches, so there is a limit to it.
+_SHORT = 1.2
+_SHORT_SHARE = 0.6
+_MOST_CROWDED = 4.0
+
+Ids = NDArray[np.int32]
+Vertices = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What ways lead through; replaced as a whole, so that an interrupt never finds half of a change.
+
+    Attributes
+    ----------
+    members : ndarray of int64, shape [M]
+        Its vertices in the whole graph, in order: connectors, then all items.
+    n_items : int
+    tail, head : ndarray of int32, shape [E]
+        Ends of the edges, as places among the members.
+    weights : Weights
+        Of the edges, with the state of Adam.
+    worth : ndarray of float64, shape [E]
+        Importance, as a running sum.
+    """
+
+    members: Vertices
+    n_items: int
+    tail: Ids
+    head: Ids
+    weights: Weights
+    worth: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, joined: Candidates, n_items: int, inside: Mask, edges: Mask) -> Skeleton:
+        """Return the skeleton of some vertices and some candidates between them."""
+        place = (np.cumsum(inside) - 1).astype(np.int32)
+        weights = Weights.of(np.maximum(joined.weight[edges], np.float32(SHORTEST)))
+        ends = place[joined.i[edges]], place[joined.j[edges]]
+        return cls(np.flatnonzero(inside), n_items, *ends, weights, np.zeros(weights.size))
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return self.tail.size
+
+    @property
+    def n_connectors(self) -> int:
+        """Users among the members."""
+        return self.members.size - self.n_items
+
+    @property
+    def items(self) -> Ids:
+        """The items, as places among the members."""
+        return np.arange(self.n_connectors, self.members.size, dtype=np.int32)
+
+    @property
+    def weight(self) -> Floats:
+        """Weights of the edges."""
+        return self.weights.value
+
+    @property
+    def degree(self) -> Vertices:
+        """Edges of each member."""
+        return np.bincount(np.concatenate([self.tail, self.head]), minlength=self.members.size)
+
+    def keep(self, mask: Mask) -> Skeleton:
+        """Return the skeleton with the edges where the mask is True."""
+        return replace(
+            self,
+            tail=self.tail[mask],
+            head=self.head[mask],
+            weights=self.weights.keep(mask),
+            worth=self.worth[mask],
+        )
+
+    def thin(self, n_edges: int) -> Skeleton:
+        """Return the most important edges: a spanning forest, then as many as there is room for."""
+        if self.n_edges <= n_edges:
+            return self
+        order = np.lexsort((self.weights.theta, -self.worth))  # of two equally important edges the shorter one
+        return self.keep(keep_connected(self.tail, self.head, order, self.members.size, n_edges))
+
+    def release(self) -> Skeleton:
+        """Return the skeleton without users that no way leads through any more: they shall choose anchors freely."""
+        skeleton = self
+        while True:
+            is_end = (skeleton.degree == 1) & (np.arange(skeleton.members.size) < skeleton.n_connectors)
+            tail, head = is_end[skeleton.tail], is_end[skeleton.head]
+            leaves = tail ^ head  # two ends of one edge have nothing else to hang on
+            if not leaves.any():
+                return skeleton
+            gone = np.where(tail, skeleton.tail, skeleton.head)[leaves]
+            stays = np.ones(skeleton.members.size, dtype=bool)
+            stays[gone] = False
+            place = (np.cumsum(stays) - 1).astype(np.int32)
+            kept = skeleton.keep(~leaves)
+            skeleton = replace(kept, members=kept.members[stays], tail=place[kept.tail], head=place[kept.head])
+
+
+def choose_skeleton(joined: Candidates, n_users: int, n_edges: int, random: np.random.RandomState) -> tuple[Mask, Mask]:
+    """Return the vertices and the edges of a skeleton to begin with, as masks of all vertices and of the candidates.
+
+    Users are drawn at random, and of the edges between them and the items the shortest are taken, about as many as
+    asked for. Where that leaves apart what the candidates connect, what connects it comes in too.
+    """
+    n = joined.n_vertices
+    turn = np.full(n, -1)
+    turn[:n_users] = random.permutation(n_users)
+    enters = np.maximum(turn[joined.i], turn[joined.j])  # when both its ends are in, an edge is
+    share = max(float((joined.weight < _SHORT).mean()), 1e-9) if joined.n_edges else 1.0
+    last = int(np.clip(_SHORT_SHARE / share, 1, _MOST_CROWDED) * n_edges)
+    limit = np.partition(enters, last)[last] if last < enters.size else n_users
+    drawn = enters < limit
+    order = np.argsort(np.where(drawn, joined.weight, np.inf), kind="stable")
+    edges: Mask = np.zeros(joined.n_edges, dtype=bool)
+    edges[order[: min(n_edges, int(drawn.sum()))]] = True
+    # Edges taken come first in the tree, then those that lead out: nearly all other users become its leaves.
+    ends = np.concatenate([joined.i[edges], joined.j[edges]])
+    inside = (np.bincount(ends, minlength=n) > 0) | (np.arange(n) >= n_users)
+    worth = inside[joined.i].astype(np.float32) + inside[joined.j] + edges
+    edges |= spanning_tree(joined.i, joined.j, worth - joined.weight / (1 + joined.weight.max(initial=0)), n)
+    tail, head = joined.i[edges], joined.j[edges]
+    inside = (np.bincount(np.concatenate([tail, head]), minlength=n) > 1) | (np.arange(n) >= n_users)
+    inside[tail[~inside[tail] & ~inside[head]]] = True  # one of two that have only each other
+    return inside, edges & inside[joined.i] & inside[joined.j]

@@ -1,0 +1,580 @@
+"""Recommendation: users and items are vertices of one graph, and the items nearest to a user are recommended."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, vstack
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from prodige._validation import MAX_INT32, check_ids
+from prodige.graph import fileformat
+from prodige.graph.engine import count_threads
+from prodige.graph.graph import Graph
+from prodige.progress import Callback, Pace
+from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
+
+if TYPE_CHECKING:
+    from typing import Self
+
+EdgeKind = Literal["hubs", "normal", "bipartite", "random"]
+EDGES = ("hubs", "normal", "bipartite", "random")
+
+# Distances from the vertices that users hang on are kept between calls up to this size: 1 GiB as float32.
+_MOST_KEPT = 1 << 28
+
+# Distances in one block: 64 MiB.
+_BLOCK = 1 << 24
+
+# Stands for the distance of items without a path when likelihoods are compared.
+_UNREACHABLE = 1e4
+
+# What a user takes while it is placed: its id, its edge and its row of interactions, some of them more than once.
+_BYTES_PER_USER = 128
+_MOST_BYTES = 1 << 30
+
+# Bytes of a file's header for all but the labels.
+_REST_OF_HEADER = 1 << 12
+
+Ids = NDArray[np.int64]
+Distances = NDArray[np.float32]
+
+
+class GraphRecommender(Recommender):
+    """Users and items as vertices of one graph; an item is recommended to a user the nearer it is.
+
+    Distances are fitted to the paper's objective, the cross-entropy of softmax(-d(user, item)), over all items at once.
+    The conventions are those of the library ``implicit``.
+
+    Parameters
+    ----------
+    numbers_per_item : float
+        The size of the graph: one number for each vertex and two for each edge, divided by users and items. A little
+        more than 3 is the least.
+    edges : {"hubs", "normal", "bipartite", "random"}
+        Which edges may exist. ``"hubs"``: users and items hang on groups of their kind
+        (:mod:`prodige.recommendation.hub_graph`); fast, and the best by far. The others are those of the paper
+        (:mod:`prodige.recommendation.paper.fit`): user-item pairs with 16 cosine neighbours of each user and item, the
+        pairs alone, or 50 random edges for each vertex.
+    max_time : float, optional
+        Seconds for the fit. It is kept within 2 seconds or a fifth, but for tables so large that to read them and to
+        make one step takes longer.
+    random_state : int, RandomState or None
+        A seed gives the same graph on the same machine with any number of threads, unless ``max_time`` is given.
+    n_jobs : int, optional
+        Threads; all processors when left out.
+    verbose : int
+        Above 0 shows a progress bar.
+    callbacks : sequence of callable, optional
+        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the fit, and
+        ``graph_`` is as good as it got.
+
+    Attributes
+    ----------
+    graph_ : Graph
+        Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
+    numbers_per_item_ : float
+        The size reached.
+    history_ : list of dict
+        One entry for each step of the fit.
+    stopped_ : {"finished", "callback", "interrupt"}
+        How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before users and items are grouped there is
+        none to keep, and the model stays as it was.
+    user_labels_, item_labels_ : list of str or None
+        As given to ``fit``; saved with the model.
+    n_users_, n_items_, n_features_in_ : int
+
+    Notes
+    -----
+    Only whether there is an interaction counts, not how large it is. A user without interactions is put where the most
+    popular items are near. An item that nobody has met is farther than all others.
+
+    References
+    ----------
+    Mazur, Egiazarian, Morozov, Babenko: Beyond Vector Spaces: Compact Data Representation as Differentiable Weighted
+    Graphs. NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from prodige import GraphRecommender
+    >>> tastes = np.kron(np.eye(2), np.ones((20, 10)))  # two crowds, ten items each
+    >>> tastes[0, 3] = 0
+    >>> train = csr_array(tastes)
+    >>> model = GraphRecommender(numbers_per_item=4, random_state=0).fit(train)
+    >>> ids, scores = model.recommend(0, train[[0]], N=1)
+    >>> ids
+    array([3], dtype=int32)
+    """
+
+    _ways: Ways
+    graph_: Graph
+    user_labels_: list[str] | None
+    item_labels_: list[str] | None
+
+    def __init__(
+        self,
+        numbers_per_item: float = 4,
+        edges: EdgeKind = "hubs",
+        max_time: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] | None = (),
+    ) -> None:
+        self.numbers_per_item = numbers_per_item
+        self.edges = edges
+        self.max_time = max_time
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    # -- fitting -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        user_items: Any,
+        y: Any = None,
+        *,
+        user_labels: Sequence[str] | None = None,
+        item_labels: Sequence[str] | None = None,
+    ) -> Self:
+        """Learn a graph from interactions.
+
+        Parameters
+        ----------
+        user_items : sparse matrix or array-like, shape [U, I]
+            Above 0 where a user met an item.
+        y : ignored
+        user_labels, item_labels : sequence of str, optional
+            Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model. A file has room for 16 MiB.
+        """
+        start = time.perf_counter()
+        interactions = check_interactions(user_items)
+        self._check_parameters()
+        n_users, n_items = interactions.shape
+        users, items = (
+            check_labels("user_labels", user_labels, n_users),
+            check_labels("item_labels", item_labels, n_items),
+        )
+        check_room(users, items)
+        random = check_random_state(self.random_state)
+        if self.edges == "hubs":
+            from prodige.recommendation.hub_graph import N_STEPS, fit_communities
+
+            pace = self._pace(N_STEPS, start)
+            graph = fit_communities(interactions, self.numbers_per_item, pace, random, self.n_jobs)
+            idle = np.flatnonzero(np.diff(interactions.indptr) == 0)
+            graph = pace.insist(lambda: place_idle(graph, n_users, idle, self.n_jobs))
+        else:
+            from prodige.recommendation.paper.fit import N_STEPS, fit_ranking
+
+            pace = self._pace(N_STEPS, start)
+            graph = fit_ranking(
+                interactions, self.edges, self.numbers_per_item, pace=pace, random_state=random, n_jobs=self.n_jobs
+            )
+        self._become(graph, n_users, users, items, history_=pace.history, stopped_=pace.stopped)
+        if pace.stopped == "interrupt":
+            warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def partial_fit_users(self, users: ArrayLike, user_items: Any) -> Self:
+        """Place users, new ones or known ones, without touching the rest of the graph.
+
+        A user hangs on the vertex from where its items are nearest: on one of the groups if the graph has any, else on
+        one of the other users.
+
+        Parameters
+        ----------
+        users : int or array-like of int
+            Their ids. Ids from ``n_users_`` on are new; new users that are skipped count as users without interactions,
+            unless they are so many that they would take more than 1 GiB, which is refused.
+        user_items : sparse matrix or array-like, shape [len(users), n_items]
+            What they met.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> tastes = np.kron(np.eye(2), np.ones((20, 10)))
+        >>> model = GraphRecommender(random_state=0).fit(tastes)
+        >>> newcomer = np.zeros((1, 10 + 10))
+        >>> newcomer[0, [11, 12, 13]] = 1
+        >>> model = model.partial_fit_users([40], newcomer)
+        >>> model.n_users_, set(model.recommend(40, newcomer, N=7)[0]) == {10, 14, 15, 16, 17, 18, 19}
+        (41, True)
+        """
+        check_is_fitted(self)
+        ids = check_ids("users", users, MAX_INT32 // 2, "user")
+        values, counts = np.unique(ids, return_counts=True)
+        if (counts > 1).any():
+            raise ValueError(f"users must name each user once, got {values[counts > 1][0]} more than once")
+        met = self._check_met(user_items, ids.size)
+        if met.nnz:
+            met = check_interactions(met)
+        known = ids[ids < self.n_users_]
+        if known.size and not self.graph_.n_hubs:
+            raise ValueError(
+                f"users[{int((ids < self.n_users_).argmax())}] = {known[0]} is known, and the edges of known users are "
+                'ways of others in a graph without hubs; fit anew, or use edges="hubs"'
+            )
+        n_users = max(self.n_users_, int(ids.max(initial=-1)) + 1)
+        check_gap(ids, self.n_users_)
+        skipped = np.setdiff1d(np.arange(self.n_users_, n_users), ids)
+        placed = np.concatenate([ids, skipped])
+        met.resize(placed.size, self.n_items_)
+        shift = n_users - self.n_users_
+        anchors = self._ways.nearest_anchors(met, self.n_jobs)
+        anchors += np.where(anchors >= self.n_users_, shift, 0)
+        graph = hang(grow(self.graph_, self.n_users_, shift), n_users, placed, anchors)
+        user_labels = None if shift else self.user_labels_  # there are none for the new ones
+        self._become(graph, n_users, user_labels, self.item_labels_)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.edges not in EDGES:
+            raise ValueError(f"edges must be one of {', '.join(map(repr, EDGES))}, got {self.edges!r}")
+        numbers = self.numbers_per_item
+        if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
+            raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")
+        limit = self.max_time
+        if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
+            raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
+        count_threads(self.n_jobs)
+
+    def _pace(self, n_steps: int, start: float) -> Pace:
+        spent = time.perf_counter() - start
+        return Pace(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
+
+    def _become(
+        self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any
+    ) -> None:
+        """Take on what was learned, all of it in one step: neither Ctrl-C nor another thread finds half of it."""
+        n_items = graph.n_items - n_users
+        self.__dict__.update(
+            graph_=graph,
+            n_users_=n_users,
+            n_items_=n_items,
+            n_features_in_=n_items,
+            user_labels_=user_labels,
+            item_labels_=item_labels,
+            _ways=Ways(graph, n_users),
+            **others,
+        )
+
+    # -- what is learned ---------------------------------------------------------------------------------------------
+
+    @property
+    def numbers_per_item_(self) -> float:
+        """Numbers in the graph for each user and item."""
+        check_is_fitted(self)
+        return self.graph_.numbers_per_item
+
+    def distances(self, users: ArrayLike, items: ArrayLike | None = None) -> Distances:
+        """Return distances from users to items, to all items when ``items`` is left out.
+
+        Parameters
+        ----------
+        users, items : int or array-like of int
+            Ids; they may repeat.
+
+        Returns
+        -------
+        ndarray of float32, shape [U, I]
+            ``inf`` where there is no path.
+        """
+        return np.negative(self.scores(users, items))
+
+    def similar_items(
+        self, itemid: ArrayLike, N: int = 10, filter_items: ArrayLike | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the items nearest to an item, itself first, as ids and scores (distances below 0).
+
+        Parameters
+        ----------
+        itemid : int or array-like of int
+        N : int
+            How many; where fewer can be reached, rows end with id -1 and score ``-inf``.
+        filter_items : array-like of int, optional
+            Items to leave out.
+        """
+        check_is_fitted(self)
+        ways = self._ways
+        return self._similar(ways, itemid, N, filter_items, "item", ways.n_users, ways.items.size)
+
+    def similar_users(
+        self, userid: ArrayLike, N: int = 10, filter_users: ArrayLike | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the users nearest to a user, itself first, as ids and scores (distances below 0).
+
+        Parameters
+        ----------
+        userid : int or array-like of int
+        N : int
+            How many; where fewer can be reached, rows end with id -1 and score ``-inf``.
+        filter_users : array-like of int, optional
+            Users to leave out.
+        """
+        check_is_fitted(self)
+        ways = self._ways
+        return self._similar(ways, userid, N, filter_users, "user", 0, ways.n_users)
+
+    def _similar(
+        self, ways: Ways, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        sources = check_ids(f"{kind}id", ids, n, kind)
+        wanted = check_length(N, sources.size, n, kind)
+        dropped = None if left_out is None else check_ids(f"filter_{kind}s", left_out, n, kind)
+        found = np.full((sources.size, wanted), -1, dtype=np.int32)
+        scores = np.full((sources.size, wanted), -np.inf, dtype=np.float32)
+        targets = np.arange(first, first + n)
+        for part in parts(sources.size, _BLOCK // n):
+            block = np.negative(ways.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
+            # Itself comes first, also where others are at distance 0: nothing is above infinity.
+            own = np.arange(len(block)), sources[part]
+            block[own] = np.inf
+            if dropped is not None:
+                block[:, dropped] = -np.inf
+            ids_found, values = best(np.ascontiguousarray(block, dtype=np.float32), min(wanted, n))
+            width = ids_found.shape[1]
+            found[part, :width], scores[part, :width] = ids_found, np.where(values == np.inf, 0, values)
+        return (found[0], scores[0]) if np.ndim(ids) == 0 else (found, scores)
+
+    def _scores(self, users: Ids) -> Distances:
+        return np.asarray(np.negative(self._ways.distances(users, self.n_jobs)))
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: fileformat.StrPath) -> None:
+        """Write the model to one ``.prodige`` file: the graph, the sizes, the settings and the labels.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that is there is replaced in one step, or stays as it was.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> model = GraphRecommender(random_state=0).fit(np.kron(np.eye(2), np.ones((20, 10))))
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     model.save(f"{directory}/tastes.prodige")
+        ...     loaded = GraphRecommender.load(f"{directory}/tastes.prodige")
+        >>> bool((loaded.scores([0]) == model.scores([0])).all())
+        True
+        """
+        check_is_fitted(self)
+        self.graph_.save(
+            path,
+            {
+                "model": type(self).__name__,
+                "n_users": self.n_users_,
+                "numbers_per_item": float(self.numbers_per_item),
+                "edges": self.edges,
+                "user_labels": self.user_labels_,
+                "item_labels": self.item_labels_,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: fileformat.StrPath) -> Self:
+        """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Raises
+        ------
+        prodige.graph.fileformat.FileFormatError
+            If it is not a sound file, or a graph of something else.
+        """
+        description, i, j, weight = fileformat.read(path)  # once: the next moment it may be another file
+        n_vertices, n_items, metadata = description.n_vertices, description.n_items, description.metadata
+        if metadata.get("model") != cls.__name__:
+            raise fileformat.FileFormatError(f"{path}: it holds no {cls.__name__}; open it with Graph.load")
+        n_users, numbers, edges = (metadata.get(key) for key in ("n_users", "numbers_per_item", "edges"))
+        if not isinstance(n_users, int) or not 0 < n_users < n_items or edges not in EDGES:
+            raise fileformat.FileFormatError(f"{path}: n_users = {n_users!r} or edges = {edges!r} cannot be right")
+        if not isinstance(numbers, (int, float)):
+            raise fileformat.FileFormatError(f"{path}: numbers_per_item = {numbers!r} cannot be right")
+        try:
+            users = check_labels("user_labels", metadata.get("user_labels"), n_users)
+            items = check_labels("item_labels", metadata.get("item_labels"), n_items - n_users)
+        except (TypeError, ValueError) as error:
+            raise fileformat.FileFormatError(f"{path}: {error}") from None
+        model = cls(numbers_per_item=numbers, edges=edges)
+        graph = Graph.from_edges(i, j, weight, n_vertices=n_vertices, n_items=n_items)
+        model._become(graph, n_users, users, items, history_=[], stopped_="finished")
+        return model
+
+
+class Ways:
+    """The ways from users to items in a graph; a model that changes its graph gets new ones.
+
+    Distances are kept when they are known. They are computed first, and then what is kept is replaced whole: threads
+    may ask side by side, and Ctrl-C leaves nothing behind that was not computed.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_users : int
+        Users are vertices 0 to ``n_users - 1``, and all other items of the graph are items.
+    """
+
+    def __init__(self, graph: Graph, n_users: int) -> None:
+        self.graph = graph
+        self.n_users = n_users
+        self.items = np.arange(n_users, graph.n_items)
+        self._hooked: tuple[Ids, Distances] | None = None  # see _hooks
+        self._kept: tuple[Ids, Distances] | None = None  # see _from
+
+    def distances(self, users: Ids, n_jobs: int | None) -> Distances:
+        """Return distances from users to all items. Users with one edge have those of the vertex they hang on."""
+        hooks, lengths = self._hooks()
+        rows, place = np.unique(hooks[users], return_inverse=True)
+        return np.asarray(self._from(rows, n_jobs)[place] + lengths[users][:, None])
+
+    def nearest_anchors(self, met: csr_array, n_jobs: int | None) -> Ids:
+        """Return for each row of items the vertex from where they are most likely; popular ones for empty rows."""
+        graph = self.graph
+        # Groups, or all users of a graph without any.
+        candidates = np.arange(graph.n_items, graph.n_vertices) if graph.n_hubs else np.arange(self.n_users)
+        is_idle = np.diff(met.indptr) == 0
+        rows = csr_array((np.ones(met.nnz), met.indices, met.indptr), shape=met.shape)
+        rows = vstack([rows, csr_array(self._popularity()[None])], format="csr")
+        total = np.asarray(rows.sum(axis=1)).ravel()
+        best, anchors = np.full(total.size, np.inf), np.full(total.size, candidates[0])
+        for part in parts(candidates.size, _BLOCK // self.items.size):
+            distances = self._from(candidates[part], n_jobs).astype(np.float64)
+            distances[~np.isfinite(distances)] = _UNREACHABLE
+            losses = (rows @ distances.T) / np.maximum(total, 1e-9)[:, None] + logsumexp(-distances, axis=1)
+            choice = losses.argmin(axis=1)
+            loss = losses[np.arange(choice.size), choice]
+            anchors = np.where(loss < best, candidates[part][choice], anchors)
+            best = np.minimum(loss, best)
+        return np.where(is_idle, anchors[-1], anchors[:-1])
+
+    def _popularity(self) -> NDArray[np.float64]:
+        """Return how popular items are as far as the graph knows: the shorter or the more edges, the more popular."""
+        graph = self.graph
+        if not graph.n_hubs:
+            return graph.degrees()[self.items].astype(np.float64) + 1e-9
+        shortest = np.full(graph.n_vertices, np.inf)
+        np.minimum.at(shortest, graph.edges.i, graph.edges.weight)
+        return np.asarray(np.exp(shortest[self.items].min() - shortest[self.items]))
+
+    def _hooks(self) -> tuple[Ids, Distances]:
+        """Return the vertex from where the paths of each user begin, and how far it is: itself if it has more edges."""
+        hooked = self._hooked
+        if hooked is None:
+            graph, users = self.graph, np.arange(self.n_users)
+            hooks, lengths = users.copy(), np.zeros(users.size, np.float32)
+            is_single = graph.degrees()[: users.size] == 1
+            for ends, others in ((graph.edges.i, graph.edges.j), (graph.edges.j, graph.edges.i)):
+                mine = np.flatnonzero(ends < users.size)
+                mine = mine[is_single[ends[mine]]]
+                hooks[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
+            hooked = self._hooked = hooks, lengths
+        return hooked
+
+    def _from(self, vertices: Ids, n_jobs: int | None) -> Distances:
+        """Return distances from vertices to all items; those from groups are kept, as users share them."""
+        graph, n_items = self.graph, self.items.size
+        if graph.n_hubs == 0 or graph.n_hubs * n_items > _MOST_KEPT or (vertices < graph.n_items).any():
+            return np.asarray(graph.distances(vertices, self.items, n_jobs=n_jobs))
+        place, rows = self._kept or (np.full(graph.n_hubs, -1), np.empty((0, n_items), np.float32))
+        missing = vertices[place[vertices - graph.n_items] < 0]
+        if missing.size:
+            rows = np.concatenate([rows, graph.distances(missing, self.items, n_jobs=n_jobs)])
+            place = place.copy()
+            place[missing - graph.n_items] = np.arange(len(rows) - missing.size, len(rows))
+            self._kept = place, rows
+        return np.asarray(rows[place[vertices - graph.n_items]])
+
+
+# -- users that hang on one vertex -----------------------------------------------------------------------------------
+
+
+def place_idle(graph: Graph, n_users: int, idle: Ids, n_jobs: int | None) -> Graph:
+    """Return the graph with users of whom nothing is known where the most popular items are near."""
+    if not idle.size:
+        return graph
+    nothing = csr_array((idle.size, graph.n_items - n_users))
+    return hang(graph, n_users, idle, Ways(graph, n_users).nearest_anchors(nothing, n_jobs))
+
+
+def grow(graph: Graph, n_users: int, n_new: int) -> Graph:
+    """Return the graph with more users, without edges; all vertices after the users move up."""
+    if not n_new:
+        return graph
+    tails, heads = (ends + np.where(ends >= n_users, n_new, 0) for ends in (graph.edges.i, graph.edges.j))
+    return Graph.from_edges(
+        tails, heads, graph.edges.weight, n_vertices=graph.n_vertices + n_new, n_items=graph.n_items + n_new
+    )
+
+
+def hang(graph: Graph, n_users: int, users: Ids, anchors: Ids) -> Graph:
+    """Return the graph in which some users have one edge, in place of those they had."""
+    is_moved = np.zeros(graph.n_vertices, dtype=bool)
+    is_moved[users] = True
+    stays = ~(is_moved[graph.edges.i] | is_moved[graph.edges.j])
+    # Its length changes nothing for the user, whose every path begins with it: one like any other.
+    length = float(np.median(graph.edges.weight[graph.edges.i < n_users]))
+    tails = np.concatenate([graph.edges.i[stays], users])
+    heads = np.concatenate([graph.edges.j[stays], anchors])
+    weights = np.concatenate([graph.edges.weight[stays], np.full(users.size, length, np.float32)])
+    return Graph.from_edges(tails, heads, weights, n_vertices=graph.n_vertices, n_items=graph.n_items)
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_gap(users: Ids, n_users: int) -> None:
+    """Refuse ids so far from those in use that the users between them would fill the memory."""
+    n_skipped = int(users.max(initial=-1)) + 1 - n_users - np.count_nonzero(users >= n_users)
+    n_bytes = n_skipped * _BYTES_PER_USER
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(
+            f"users[{users.argmax()}] = {users.max()} skips {n_skipped} ids, which would be users without "
+            f"interactions and take about {n_bytes / 2**30:.1f} GiB; number new users from {n_users} on"
+        )
+
+
+def check_room(user_labels: list[str] | None, item_labels: list[str] | None) -> None:
+    """Refuse labels that no file has room for, before there is a model that cannot be saved."""
+    n_bytes = len(json.dumps([user_labels, item_labels]))
+    most = fileformat.MAX_HEADER - _REST_OF_HEADER
+    if n_bytes > most:
+        raise ValueError(
+            f"user_labels and item_labels take {n_bytes} bytes in a file, at most {most} are possible; "
+            "fit without them and keep them in a file of their own, or make them shorter"
+        )
+
+
+def check_labels(name: str, labels: Any, n: int) -> list[str] | None:
+    """Return names as a list of text, one for each user or item."""
+    if labels is None:
+        return None
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise TypeError(f"{name} must be a list of text, got {labels!r}")
+    result = list(labels)
+    if len(result) != n:
+        raise ValueError(f"{name} must have {n} entries, one for each, got {len(result)}")
+    wrong = [label for label in result if not isinstance(label, str)]
+    if wrong:
+        raise TypeError(f"{name} must be text, got {wrong[0]!r}; convert with map(str, ...)")
+    return [str(label) for label in result]  # text of numpy is not what JSON knows
+
+
+__all__ = ["EDGES", "GraphRecommender"]

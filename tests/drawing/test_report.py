@@ -1,0 +1,242 @@
+"""The run report: its figures are right, it is one safe file, and half of one is never seen."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections import Counter
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+import scipy.sparse
+from matplotlib import pyplot
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import pairwise_distances
+
+from prodige import DistanceCompressor
+from prodige.baselines import MDS, PCA, Star
+from prodige.compression import compressor
+from prodige.drawing import report
+from prodige.drawing.report import number, write_report
+from prodige.drawing.svg import INK
+from prodige.metric.evaluation import evaluate
+from prodige.metric.space import Space
+
+X = np.random.default_rng(0).normal(size=(60, 8))
+
+# Tags that stand alone.
+ALONE = {"meta", "link"}
+
+
+class Page(HTMLParser):
+    """What is in a page; fails where a tag is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        for name, value in attrs:
+            assert not name.startswith("on")  # no event handlers
+            if name in ("href", "src", "xlink:href"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+        if tag not in ALONE:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in ALONE:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits of a fraction of a second."""
+    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(report, "N_MDS_STEPS", 20)
+
+
+def fitted(data: Any = X, **options: Any) -> DistanceCompressor:
+    return DistanceCompressor(**({"random_state": 0, "n_jobs": 1} | options)).fit(data)
+
+
+def written(path: Path, compressor: DistanceCompressor, data: Any = X, **options: Any) -> str:
+    write_report(path / "run.html", compressor, data, **options)
+    return (path / "run.html").read_text()
+
+
+def rows(page: str) -> dict[str, list[str]]:
+    """Return the cells of the table of errors, by method."""
+    body = page[page.index("<tbody>") : page.index("</tbody>")]
+    lines = [re.findall("<td>(.*?)</td>", line) for line in body.split("</tr>") if "<td>" in line]
+    return {line[0]: line[1:] for line in lines}
+
+
+def test_errors_are_those_of_the_methods(tmp_path: Path) -> None:
+    compressor = fitted(numbers_per_item=5)
+    found = rows(written(tmp_path, compressor))
+    assert list(found) == ["graph", "MDS", "star", "PCA"]
+    mds = MDS(5, random_state=0, n_steps=20, n_jobs=1).fit(X)
+    models: dict[str, Any] = {
+        "graph": compressor.graph_,
+        "MDS": mds,
+        "star": Star().fit(X),
+        "PCA": PCA(5).fit(X),
+    }
+    for name, model in models.items():
+        wanted = evaluate(model, Space(X), random_state=0)
+        assert found[name][2] == number(wanted.mse)
+        assert found[name][3] == f"{wanted.relative_error:.1%}"
+        assert found[name][5] == f"{wanted.recall:.1%}"
+    compressor.graph_.save(tmp_path / "graph.prodige")
+    assert found["graph"][:2] == [
+        number(compressor.graph_.numbers_per_item),
+        number(8 * (tmp_path / "graph.prodige").stat().st_size / 60),
+    ]
+    assert [found[name][:2] for name in ("MDS", "star", "PCA")] == [["5", "160"], ["1", "32"], ["5", "160"]]
+
+
+def test_what_is_on_the_page(tmp_path: Path) -> None:
+    compressor = fitted()
+    page = written(tmp_path, compressor, name="sixty points", notes=["something was odd"])
+    words = " ".join(" ".join(Page(page).words).split())
+    for part in (
+        "sixty points as a graph",
+        "something was odd",
+        "numbers_per_item 4",
+        "metric euclidean",
+        "structure hubs",
+        "steps 24",
+        "torch",
+        "DistanceCompressor(n_jobs=1, random_state=0).fit(X)",
+    ):
+        assert part in words
+    assert page.count("<svg") == 5  # curves, degrees, distances, bits, graph
+
+
+def test_one_file_without_scripts_or_network(tmp_path: Path) -> None:
+    page = written(tmp_path, fitted())
+    parsed = Page(page)
+    assert parsed.tags["script"] == parsed.tags["iframe"] == 0
+    assert all(link.startswith(("#", "data:")) for link in parsed.links)
+    assert "default-src 'none'" in page
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    assert max(Counter(parsed.ids).values()) == 1  # pictures share a page
+    assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
+
+
+def test_text_is_escaped(tmp_path: Path) -> None:
+    evil = "</title><script>alert('x')</script>$title & 🙂 שלום " + "y" * 10_000
+    page = written(tmp_path, fitted(), name=evil, command=evil, notes=[evil])
+    parsed = Page(page)
+    assert parsed.tags["script"] == 0
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 5  # title, heading, note, data, command
+    assert evil in unescape(page)
+
+
+def test_pictures_take_the_colour_of_the_page(tmp_path: Path) -> None:
+    page = written(tmp_path, fitted())
+    assert INK not in page
+    assert "currentColor" in page
+    assert "prefers-color-scheme: dark" in page
+    assert not re.search(r"(fill|stroke): ?(#000000|black|#ffffff|white)", page)
+
+
+def test_the_same_run_makes_the_same_pictures(tmp_path: Path) -> None:
+    compressor = fitted()
+    pages = [written(tmp_path, compressor, command="") for _ in range(2)]
+    first, second = (re.findall("<svg.*?</svg>", page, flags=re.DOTALL) for page in pages)
+    assert first == second
+
+
+def test_settings_of_matplotlib_stay(tmp_path: Path) -> None:
+    before, figures = dict(matplotlib.rcParams), pyplot.get_fignums()
+    written(tmp_path, fitted())
+    assert dict(matplotlib.rcParams) == before
+    assert pyplot.get_fignums() == figures
+
+
+def test_metrics_without_pca(tmp_path: Path) -> None:
+    manhattan = fitted(metric="cityblock")
+    assert list(rows(written(tmp_path, manhattan))) == ["graph", "MDS", "star"]
+    distances = pairwise_distances(X)
+    given = fitted(distances, metric="precomputed")
+    assert list(rows(written(tmp_path, given, distances))) == ["graph", "MDS", "star"]
+    sparse = scipy.sparse.csr_array(np.where(X > 0, X, 0))
+    assert list(rows(written(tmp_path, fitted(sparse), sparse))) == ["graph", "MDS", "star"]
+
+
+def test_more_numbers_than_columns(tmp_path: Path) -> None:
+    assert rows(written(tmp_path, fitted(numbers_per_item=12)))["PCA"][0] == "8"
+
+
+def test_a_fit_without_steps(tmp_path: Path) -> None:
+    compressor = fitted(X[:3])
+    assert compressor.history_ == []
+    page = written(tmp_path, compressor, X[:3])
+    Page(page)
+    assert "There were no steps" in page
+    assert rows(page)["graph"][2] in ("0", number(evaluate(compressor.graph_, Space(X[:3])).mse))
+
+
+def test_items_that_are_all_alike(tmp_path: Path) -> None:
+    same = np.ones((20, 3))
+    page = written(tmp_path, fitted(same), same)
+    Page(page)
+    assert rows(page)["graph"][2:5] == ["0", "none", "none"]
+
+
+def test_the_l0_way(tmp_path: Path) -> None:
+    words = " ".join(Page(written(tmp_path, fitted(method="l0", max_time=0.5))).words)
+    assert "penalty that met the budget" in words
+
+
+def test_wrong_input(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="X must be what compressor was fitted to: 60 items, got 59"):
+        write_report(tmp_path / "run.html", fitted(), X[:59])
+    with pytest.raises(NotFittedError):
+        write_report(tmp_path / "run.html", DistanceCompressor(), X)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run.html").write_text("precious")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_report(tmp_path / "run.html", fitted(), X)
+    assert (tmp_path / "run.html").read_text() == "precious"
+    assert os.listdir(tmp_path) == ["run.html"]
+
+
+def test_what_goes_on_is_told(tmp_path: Path) -> None:
+    said: list[str] = []
+    written(tmp_path, fitted(), tell=said.append)
+    assert said == ["measuring", "comparing with MDS", "comparing with star", "comparing with PCA", "drawing"]
