@@ -25,7 +25,12 @@ def test_what_is_learned_comes_at_once() -> None:
 def test_an_error_leaves_everything(error: type[BaseException]) -> None:
     star = Star().fit([[0.0], [1.0], [3.0]])
     before = dict(vars(star))
-    with pytest.raises(error), refitting(star) as fresh:
-        fresh.radius_ = np.zeros(2, np.float32)
-        raise error
+
+    def fit() -> None:
+        with refitting(star) as fresh:
+            fresh.radius_ = np.zeros(2, np.float32)
+            raise error
+
+    with pytest.raises(error):
+        fit()
     assert vars(star) == before

@@ -14,8 +14,8 @@ class Bar(tqdm):  # type: ignore[misc,type-arg,unused-ignore]
     --------
     >>> from prodige.bars import Bar
     >>> with Bar(total=2, disable=True) as bar:
-    ...     bar.monitor is None
-    True
+    ...     bar.monitor_interval
+    0
     """
 
     monitor_interval: Any = 0

@@ -661,7 +661,7 @@ def test_hubs_beyond_memory_are_refused_before_anything_is_measured() -> None:
 
 
 def test_many_hubs_take_little_memory_and_keep_the_time() -> None:
-    """1,000 hubs, joined by half a million edges, would take 1.3 GiB and a minute. Processor time, others may be busy."""
+    """1,000 hubs, joined by half a million edges, would take 1.3 GiB and a minute of processor time."""
     code = """
         import resource, time
         import numpy as np

@@ -163,10 +163,10 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space(np.random.default_rng(0).normal(size=(100, 2)))
     ticks = itertools.count()
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
-    for max_time, n_steps in ((1e-6, range(1)), (40, range(15, 21))):
+    for max_time, n_steps in ((1e-6, range(1)), (40, range(12, 21))):
         pace = Pace(96, max_time)
         graph = fit(space, 4, pace)
-        assert len(pace.history) in n_steps  # two looks a step
+        assert len(pace.history) in n_steps  # two looks a step, and some more when edges are chosen
         assert 3.9 < graph.numbers_per_item <= 4
         assert graph.freeze().is_connected
 

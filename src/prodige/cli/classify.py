@@ -15,6 +15,8 @@ import typer
 from prodige.cli.compress import check_output, show_notes
 from prodige.cli.errors import clean_errors, printable
 from prodige.cli.labelled import LABEL, TEXT
+from prodige.cli.options import JOBS, check_positive
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.cli.labelled import Labelled
@@ -52,7 +54,10 @@ def classify(
         None, "--header/--no-header", help="Whether line 1 of a table has names; so if a column is given by its name."
     ),
     numbers: float = typer.Option(
-        5.0, "--numbers-per-item", help="Size of the graph: one number per vertex and two per edge, for each word."
+        5.0,
+        "--numbers-per-item",
+        help="Size of the graph: one number per vertex and two per edge, for each word.",
+        callback=check_positive,
     ),
     max_vocabulary: int = typer.Option(32_000, min=1, help="Words to know, the most frequent."),
     epochs: int = typer.Option(8, min=1, help="Passes over the texts, at most."),
@@ -62,9 +67,7 @@ def classify(
         max=2**32 - 1,
         help="The same seed gives the same model on the same machine, with any number of jobs.",
     ),
-    jobs: int | None = typer.Option(
-        None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
-    ),
+    jobs: int | None = JOBS,
     force: bool = typer.Option(False, "--force", "-f", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress and no notes: only what was asked for."),
@@ -73,7 +76,9 @@ def classify(
     is_saved = source.suffix.lower() == SAVED
     check_combination(is_saved, texts, output)
 
-    from prodige.cli.labelled import read_labelled, read_lines
+    with loading():
+        from prodige.classification import GraphTextClassifier  # noqa: F401
+        from prodige.cli.labelled import read_labelled, read_lines
 
     silent = quiet or as_json
     figures: dict[str, Any] = {"input": str(source)}

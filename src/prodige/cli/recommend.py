@@ -18,6 +18,8 @@ import typer
 
 from prodige.cli.compress import check_output, show_notes
 from prodige.cli.errors import clean_errors, printable
+from prodige.cli.options import JOBS, check_positive
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,7 +63,10 @@ def recommend(
         None, help="Pairs whose items are left out, if SOURCE is a saved graph.", show_default=False
     ),
     numbers: float = typer.Option(
-        4.0, "--numbers-per-item", help="Size: one number per vertex and two per edge, divided by users and items."
+        4.0,
+        "--numbers-per-item",
+        help="Size: one number per vertex and two per edge, divided by users and items.",
+        callback=check_positive,
     ),
     edges: Edges = typer.Option(Edges.hubs, help="Which edges may exist; all but hubs are ways of the paper."),
     user_column: str | None = typer.Option(
@@ -84,13 +89,13 @@ def recommend(
     header: bool | None = typer.Option(
         None, "--header/--no-header", help="Whether line 1 has names of columns; guessed when left out."
     ),
-    max_time: float | None = typer.Option(None, min=0.1, help="Seconds for the fit.", show_default=False),
+    max_time: float | None = typer.Option(
+        None, min=0.1, help="Seconds for the fit.", show_default=False, callback=check_positive
+    ),
     seed: int = typer.Option(
         0, min=0, max=2**32 - 1, help="A seed gives the same graph on the same machine, with any number of threads."
     ),
-    jobs: int | None = typer.Option(
-        None, "--jobs", "-j", "--n-jobs", help="Threads; all processors when left out.", show_default=False
-    ),
+    jobs: int | None = JOBS,
     force: bool = typer.Option(False, "--force", "-f", help="Replace an existing file."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress and no notes: only what was asked for."),
@@ -99,7 +104,9 @@ def recommend(
     is_saved = source.suffix.lower() == SAVED
     check_combination(is_saved, bool(user), output, met)
 
-    from prodige.cli.pairs import Columns, read_pairs
+    with loading():
+        from prodige.cli.pairs import Columns, read_pairs
+        from prodige.recommendation import GraphRecommender  # noqa: F401
 
     silent = quiet or as_json
     columns = Columns(user_column, item_column, weight_column)

@@ -29,8 +29,8 @@ def test_tables() -> None:
     draw(ax)
     assert legend_texts(ax) == ["graph", "MDS", "one constant"]
     graph = ax.containers[0].lines[0]  # type: ignore[attr-defined]
-    assert np.allclose(graph.get_xdata(), [144, 288])
-    assert np.allclose(graph.get_ydata(), [0.025, 0.0125])
+    assert np.allclose(np.asarray(graph.get_xdata(), float), [144, 288])
+    assert np.allclose(np.asarray(graph.get_ydata(), float), [0.025, 0.0125])
     level = ax.lines[-1]
     assert set(np.asarray(level.get_ydata()).tolist()) == {0.5}
     one = plots.plot_bits(table(4), ax=new_axes())
@@ -50,7 +50,8 @@ def test_reports() -> None:
     ax = plots.plot_bits([{"method": "$x$ <i>", "bits_per_item": 64, "mse": report}], ax=new_axes())
     draw(ax)
     assert legend_texts(ax) == ["$x$ <i>"]
-    assert np.allclose(ax.containers[0].lines[0].get_ydata(), [0.25])  # type: ignore[attr-defined]
+    (drawn,) = ax.containers[0].lines[0].get_ydata()  # type: ignore[attr-defined]
+    assert float(drawn) == pytest.approx(0.25)
 
 
 def test_results_that_cannot_be_drawn() -> None:
