@@ -125,8 +125,8 @@ def measure_large(p: float, n_samples: int, n: int = 300) -> dict[str, Any]:
     points = np.random.default_rng(0).normal(size=(n, 8)) / 4
     edges = candidates.knn(points, 8) | candidates.random(points, 8, random_state=0)
     graph = {"i": edges.i, "j": edges.j, "weight": edges.weight, "n_vertices": n}
-    wanted = torch.from_numpy(np.linalg.norm(points - points[0], axis=1))
-    loss: Loss = lambda d: (d - wanted).square().mean(-1)  # noqa: E731
+    target = torch.from_numpy(np.linalg.norm(points - points[0], axis=1))
+    loss: Loss = lambda d: (d - target).square().mean(-1)  # noqa: E731
     noise = {}
     plans: dict[str, tuple[str, Baseline]] = {
         "score": ("score", "leave-one-out"),

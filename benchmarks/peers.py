@@ -122,8 +122,8 @@ def stretched(points: NDArray[Any], X: Vectors) -> Vectors:
     """Return points in 8 bits, multiplied so that distances from a thousand items fit best."""
     sources = np.random.default_rng(0).choice(len(X), min(1000, len(X)), replace=False)
     rounded = round_to_bytes(points)
-    given, wanted = Points(rounded).distances(sources), Space(X).distances(sources)
-    return np.asarray(rounded * np.float32(np.vdot(given, wanted) / np.vdot(given, given)))
+    given, target = Points(rounded).distances(sources), Space(X).distances(sources)
+    return np.asarray(rounded * np.float32(np.vdot(given, target) / np.vdot(given, given)))
 
 
 PEERS: dict[str, Callable[[Vectors, float], Iterator[Candidate]]] = {

@@ -68,16 +68,16 @@ def measure(n_users: int, n_items: int, n: int, budget: int, seconds: float, n_a
 
     user_items = circles(n_users, n_items)
     users = np.random.default_rng(1).permutation(n_users)[:n_asked]
-    met = user_items[users]
+    interacted = user_items[users]
 
     def ours(model: Recommender) -> Callable[[Any], Any]:
-        return lambda some: model.recommend(some, met[: len(some)], N=n)
+        return lambda some: model.recommend(some, interacted[: len(some)], N=n)
 
     with threadpool_limits(1, "blas"), torch_threads(1):
         graph = GraphRecommender(numbers_per_item=budget, max_time=seconds, random_state=0, n_jobs=1).fit(user_items)
         als = ALS(budget, random_state=0, n_jobs=1).fit(user_items)
         peer = in_implicit(als)
-        rows = csr_matrix(met)
+        rows = csr_matrix(interacted)
         rates = {
             "graph": users_per_second(ours(graph), users),
             "ours, ALS": users_per_second(ours(als), users),

@@ -59,9 +59,9 @@ def recommend(edges: str, n_jobs: int | None) -> None:
     """Fit users and items, and recommend."""
     random = np.random.default_rng(0)
     own = np.arange(80)[:, None] % 4 == np.arange(40) % 4
-    met = csr_array(random.random((80, 40)) < np.where(own, 0.5, 0.05))
-    model = GraphRecommender(4, edges=edges, random_state=0, n_jobs=n_jobs).fit(met)  # type: ignore[arg-type]
-    model.recommend(0, met[[0]], N=3)
+    interacted = csr_array(random.random((80, 40)) < np.where(own, 0.5, 0.05))
+    model = GraphRecommender(4, edges=edges, random_state=0, n_jobs=n_jobs).fit(interacted)  # type: ignore[arg-type]
+    model.recommend(0, interacted[[0]], N=3)
 
 
 def classify(n_jobs: int | None) -> None:
@@ -75,12 +75,12 @@ def train(estimator: str, n_jobs: int | None) -> None:
     """Train a graph within a budget by a loss of one's own, and leave it in training mode."""
     X = points()
     edges = hubs(X, 4, random_state=0)
-    wanted = torch.tensor(Space(X).distances(np.arange(len(X))))
+    target = torch.tensor(Space(X).distances(np.arange(len(X))))
     graph = GraphEmbedding(
         edges.i, edges.j, edges.weight, 0.9, n_items=edges.n_items, estimator=estimator, n_jobs=n_jobs
     )
     graph.importance = Importance()
-    fit(graph, lambda model, s: (model(s) - wanted[s]).square().mean(1), 20, budget=Budget(4), random_state=0)
+    fit(graph, lambda model, s: (model(s) - target[s]).square().mean(1), 20, budget=Budget(4), random_state=0)
     graph.train()([0, 1])
 
 

@@ -32,11 +32,11 @@ def make_step(estimator: str, sparse: bool) -> tuple[GraphEmbedding, Callable[[]
     embedding = GraphEmbedding(*graph.edges, probability=0.9, estimator=estimator, sparse=sparse)
     optimizer = make_optimizer("sparse-adam" if sparse else "adam", embedding, 0.001)
     sources = torch.randperm(graph.n_items, generator=torch.Generator().manual_seed(0))[:N_SOURCES]
-    wanted = torch.rand(N_SOURCES, graph.n_items)
+    target = torch.rand(N_SOURCES, graph.n_items)
 
     def step() -> None:
         optimizer.zero_grad()
-        losses = (embedding(sources) - wanted).square().mean(1)
+        losses = (embedding(sources) - target).square().mean(1)
         embedding.surrogate(losses).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 

@@ -60,9 +60,9 @@ def main(folder: Path = Path("demo"), n_images: int = 1797) -> None:
     compressor.graph_.save(output)
     graph = Graph.load(output)
     console.print(f"Saved as {output}, {output.stat().st_size:,} bytes; the images take {images.nbytes:,}.")
-    way = " → ".join(str(vertex) if vertex < graph.n_items else "hub" for vertex in graph.path(0, 1))
+    path = " → ".join(str(vertex) if vertex < graph.n_items else "hub" for vertex in graph.path(0, 1))
     found, true = graph.distance(0, 1), space.distances([0])[0, 1]
-    console.print(f"From image 0 to image 1: {way}; length {found:.3f}, in truth {true:.3f}.", soft_wrap=True)
+    console.print(f"From image 0 to image 1: {path}; length {found:.3f}, in truth {true:.3f}.", soft_wrap=True)
     console.print(f"Ask it: prodige neighbors {output} 0")
 
     # All pairs at once: on the diagonal, distances would be kept exactly.

@@ -24,13 +24,13 @@ def main(folder: Path = Path("demo")) -> None:
     random = np.random.default_rng(0)
     crowd, kind = np.arange(N_USERS) * N_CROWDS // N_USERS, np.arange(N_ITEMS) * N_CROWDS // N_ITEMS
     liking = np.where(crowd[:, None] == kind, 0.5, np.where((crowd[:, None] + 1) % N_CROWDS == kind, 0.15, 0.02))
-    met = random.random((N_USERS, N_ITEMS)) < liking * random.uniform(0.4, 1, N_ITEMS)
+    interacted = random.random((N_USERS, N_ITEMS)) < liking * random.uniform(0.4, 1, N_ITEMS)
 
     # One item of each user is set aside; the models never see it.
-    held_out = np.array([random.choice(np.flatnonzero(row)) if row.any() else 0 for row in met])
-    train = met.copy()
+    held_out = np.array([random.choice(np.flatnonzero(row)) if row.any() else 0 for row in interacted])
+    train = interacted.copy()
     train[np.arange(N_USERS), held_out] = False
-    tested = np.flatnonzero(met[np.arange(N_USERS), held_out] & train.any(axis=1))
+    tested = np.flatnonzero(interacted[np.arange(N_USERS), held_out] & train.any(axis=1))
     train_matrix = csr_array(train.astype(np.float32))
 
     # The same question to all: is the item that was set aside among the ten that are recommended?

@@ -53,14 +53,14 @@ def main(folder: Path = Path("demo")) -> None:
     # From a corner to the crossing on the other bank: near as the crow flies, far by car.
     places = np.stack([number % SIDE, number // SIDE], axis=-1).reshape(-1, 2).astype(float)
     start, goal = int(number[5, RIVER - 1]), int(number[5, RIVER])
-    way = graph.path(start, goal)
+    path = graph.path(start, goal)
 
     figure = Figure(figsize=(6, 6), layout="constrained")
     axes = figure.subplots()
     axes.axvspan(RIVER - 0.65, RIVER - 0.35, color="#56B4E9", alpha=0.5, linewidth=0)
     ends = np.stack([graph.edges.i, graph.edges.j], axis=1)
     axes.add_collection(LineCollection(list(places[ends]), colors="0.6", linewidths=4 / graph.edges.weight))
-    axes.plot(*places[way].T, color="#D55E00", linewidth=3, zorder=2)
+    axes.plot(*places[path].T, color="#D55E00", linewidth=3, zorder=2)
     axes.scatter(places[:, 0], places[:, 1], s=10, color="0.3", zorder=3)
     axes.scatter(places[[start, goal], 0], places[[start, goal], 1], s=60, color="#D55E00", zorder=4)
     axes.set_title(f"Streets found from travel times; {graph.distance(start, goal):.0f} minutes to the other bank")

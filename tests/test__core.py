@@ -134,12 +134,12 @@ def test_bounded_searches(edges: Edges, data: st.DataObject) -> None:
         around = engine.neighbors(sources, edges.n_items, None, radius, 1)
         for source in sources:
             order = sorted((own[source, v], v) for v in range(edges.n_items) if v != source and own[source, v] < np.inf)
-            for (offsets, vertices, distances), wanted in (
+            for (offsets, vertices, distances), target in (
                 (near, order[:k]),
                 (around, [pair for pair in order if pair[0] <= np.float32(radius)]),
             ):
                 row = slice(offsets[source], offsets[source + 1])
-                assert list(zip(distances[row], vertices[row], strict=True)) == wanted
+                assert list(zip(distances[row], vertices[row], strict=True)) == target
 
 
 def test_bounded_search_keeps_only_what_it_settled() -> None:
@@ -224,16 +224,16 @@ def test_removal_cost_is_the_rise_of_the_loss() -> None:
     """For items that nothing hangs below, removing an edge and searching again gives the predicted rise exactly."""
     edges = hub_graph(60, 4, 0).with_dtype(np.float64)
     rng = np.random.default_rng(1)
-    wanted = rng.uniform(0.5, 2, (edges.n_items, edges.n_items))
+    target = rng.uniform(0.5, 2, (edges.n_items, edges.n_items))
     source = np.array([0], np.int32)
 
     def loss(keep: NDArray[np.bool_]) -> float:
         rest = Edges(edges.n_vertices, edges.n_items, edges.i[keep], edges.j[keep], edges.weight[keep])
         d = build(rest, "hubs").distances(source, None, edges.n_items, 1)
-        return float(((d - wanted[:1]) ** 2).sum())
+        return float(((d - target[:1]) ** 2).sum())
 
     forest = build(edges, "hubs").search(source)
-    residual = forest.distances(None, edges.n_items, 1) - wanted[:1]
+    residual = forest.distances(None, edges.n_items, 1) - target[:1]
     cost = forest.removal_cost(2 * residual, np.full_like(residual, 2.0), None, math.inf, 1)
     inner = set(forest.vertices[forest.parents[1:]])
     base = loss(np.ones(edges.i.size, bool))

@@ -6,46 +6,46 @@ from types import SimpleNamespace
 
 import pytest
 
-from prodige.progress import Pace, Status, patience
+from prodige.progress import Monitor, Status, patience
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
 
 
 @pytest.mark.parametrize("n_steps", [1, 7])
 def test_steps(n_steps: int) -> None:
-    pace = Pace(n_steps)
-    assert list(pace.run()) == [step / n_steps for step in range(n_steps)]
-    assert pace.stopped == "finished"
-    assert pace.history == []
+    monitor = Monitor(n_steps)
+    assert list(monitor.run()) == [step / n_steps for step in range(n_steps)]
+    assert monitor.stopped == "finished"
+    assert monitor.history == []
 
 
 def test_a_run_may_end_early() -> None:
-    assert list(Pace(8).run(end=0.5)) == [0, 1 / 8, 2 / 8, 3 / 8]
+    assert list(Monitor(8).run(end=0.5)) == [0, 1 / 8, 2 / 8, 3 / 8]
 
 
 def test_time_replaces_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [7.0]
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    pace = Pace(2, max_time=8)
+    monitor = Monitor(2, max_time=8)
     seen = []
-    for progress in pace.run():
+    for progress in monitor.run():
         seen.append(progress)
         now[0] += 2
     assert seen == [0, 0.25, 0.5, 0.75]  # more than steps would allow
-    assert pace.seconds == 8
-    assert pace.is_over
+    assert monitor.seconds == 8
+    assert monitor.is_over
 
 
 def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    pace = Pace(5, max_time=10)
+    monitor = Monitor(5, max_time=10)
     now[0] = 6.0
-    shares = {share: patience(pace, share) for share in (0.1, 0.3, 0.9)}
+    shares = {share: patience(monitor, share) for share in (0.1, 0.3, 0.9)}
     over = {}
     for now[0] in (6.5, 7.5, 9.5, 10.5):
         over[now[0]] = [is_over() for is_over in shares.values()]
-        assert not patience(Pace(5), 0.1)()
+        assert not patience(Monitor(5), 0.1)()
         assert not patience(None, 0.1)()
     assert over == {6.5: [False] * 3, 7.5: [True, False, False], 9.5: [True, True, False], 10.5: [True] * 3}
 
@@ -53,18 +53,18 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    steps, quick, slow = Pace(5, spent=1), Pace(5, max_time=3, spent=1), Pace(5, max_time=9, spent=1)
-    assert [pace.in_a_hurry for pace in (steps, quick, slow)] == [False, True, False]
-    assert not any(pace.is_over for pace in (steps, quick, slow))
+    steps, quick, slow = Monitor(5, spent=1), Monitor(5, max_time=3, spent=1), Monitor(5, max_time=9, spent=1)
+    assert [monitor.in_a_hurry for monitor in (steps, quick, slow)] == [False, True, False]
+    assert not any(monitor.is_over for monitor in (steps, quick, slow))
     now[0] = 2.5
-    assert [pace.in_a_hurry for pace in (steps, quick, slow)] == [False, True, True]
-    assert [pace.is_over for pace in (steps, quick, slow)] == [False, True, False]
+    assert [monitor.in_a_hurry for monitor in (steps, quick, slow)] == [False, True, True]
+    assert [monitor.is_over for monitor in (steps, quick, slow)] == [False, True, False]
 
 
 def test_shares_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    steps, timed = Pace(5), Pace(5, max_time=10, spent=1)
+    steps, timed = Monitor(5), Monitor(5, max_time=10, spent=1)
     assert [timed.due(share) for share in (0.05, 0.1, 0.2)] == [True, True, False]
     now[0] = 3.0
     assert [timed.due(share) for share in (0.2, 0.4, 0.5)] == [True, True, False]
@@ -76,11 +76,11 @@ def test_shares_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_preparation_is_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    pace = Pace(5, max_time=10)
+    monitor = Monitor(5, max_time=10)
     now[0] = 2.0
-    pace.prepared(until=0.6)  # from second 2 to second 6
+    monitor.prepared(until=0.6)  # from second 2 to second 6
     seen = []
-    for progress in pace.run():
+    for progress in monitor.run():
         seen.append(progress)
         now[0] += 1
     assert seen == pytest.approx([0, 0.25, 0.5, 0.75])
@@ -88,7 +88,7 @@ def test_preparation_is_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("n_presses", [0, 1, 2])
 def test_what_a_run_was_for_is_made_despite_ctrl_c(n_presses: int) -> None:
-    pace, presses = Pace(1), [KeyboardInterrupt] * n_presses
+    monitor, presses = Monitor(1), [KeyboardInterrupt] * n_presses
 
     def work() -> str:
         if presses:
@@ -97,32 +97,32 @@ def test_what_a_run_was_for_is_made_despite_ctrl_c(n_presses: int) -> None:
 
     if n_presses == 2:  # they mean it
         with pytest.raises(KeyboardInterrupt):
-            pace.insist(work)
+            monitor.insist(work)
     else:
-        assert pace.insist(work) == "graph"
-    assert pace.stopped == ("interrupt" if n_presses else "finished")
+        assert monitor.insist(work) == "graph"
+    assert monitor.stopped == ("interrupt" if n_presses else "finished")
 
 
 def test_no_callbacks() -> None:
-    pace = Pace(2, callbacks=None)
-    for progress in pace.run():
-        pace.record(progress, 0.0, 1, 1.0)
-    assert len(pace.history) == 2
+    monitor = Monitor(2, callbacks=None)
+    for progress in monitor.run():
+        monitor.record(progress, 0.0, 1, 1.0)
+    assert len(monitor.history) == 2
 
 
 def test_history_and_callbacks() -> None:
     seen: list[Status] = []
-    pace = Pace(3, callbacks=[seen.append])
-    for progress in pace.run():
-        pace.record(progress, loss=1 - progress, n_edges=10, numbers_per_item=4.5)
-    assert [record["step"] for record in pace.history] == [0, 1, 2]
-    assert [record["loss"] for record in pace.history] == pytest.approx([1, 2 / 3, 1 / 3])
-    for record, status in zip(pace.history, seen, strict=True):
+    monitor = Monitor(3, callbacks=[seen.append])
+    for progress in monitor.run():
+        monitor.record(progress, loss=1 - progress, n_edges=10, numbers_per_item=4.5)
+    assert [record["step"] for record in monitor.history] == [0, 1, 2]
+    assert [record["loss"] for record in monitor.history] == pytest.approx([1, 2 / 3, 1 / 3])
+    for record, status in zip(monitor.history, seen, strict=True):
         assert set(record) == FIELDS
         assert Status(**record) == status  # type: ignore[arg-type]
-    seconds = [record["seconds"] for record in pace.history]
+    seconds = [record["seconds"] for record in monitor.history]
     assert seconds == sorted(seconds)
-    assert 0 < seconds[0] <= seconds[-1] <= pace.seconds
+    assert 0 < seconds[0] <= seconds[-1] <= monitor.seconds
 
 
 def test_a_callback_stops_the_run_after_all_were_called() -> None:
@@ -135,19 +135,19 @@ def test_a_callback_stops_the_run_after_all_were_called() -> None:
     def second(status: Status) -> None:
         calls.append("second")
 
-    pace = Pace(10, callbacks=[first, second])
-    for progress in pace.run():
-        pace.record(progress, 0.0, 1, 1.0)
-    assert pace.stopped == "callback"
-    assert len(pace.history) == 2
+    monitor = Monitor(10, callbacks=[first, second])
+    for progress in monitor.run():
+        monitor.record(progress, 0.0, 1, 1.0)
+    assert monitor.stopped == "callback"
+    assert len(monitor.history) == 2
     assert calls == ["first", "second"] * 2
 
 
 def test_progress_bar(capfd: pytest.CaptureFixture[str]) -> None:
     for verbose, shown in ((0, False), (1, True)):
-        pace = Pace(3, verbose=verbose)
-        for progress in pace.run():
-            pace.record(progress, 0.125, 10, 4.5)
+        monitor = Monitor(3, verbose=verbose)
+        for progress in monitor.run():
+            monitor.record(progress, 0.125, 10, 4.5)
         text = capfd.readouterr().err
         assert ("100%" in text) == shown
         assert ("loss=0.125" in text) == shown

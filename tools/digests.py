@@ -79,10 +79,10 @@ def learned(n_jobs: int) -> Graph:
     """Return a graph learned by the training loop."""
     from prodige.learning.training import fit
 
-    wanted = torch.rand((40, 40), generator=torch.Generator().manual_seed(0))
+    target = torch.rand((40, 40), generator=torch.Generator().manual_seed(0))
     i, j = np.triu_indices(40, 1)
     embedding = GraphEmbedding(i, j, 1.0, probability=0.9, n_jobs=n_jobs)
-    fit(embedding, lambda model, rows: (model(rows) - wanted[rows]).square().mean(1), n_steps=50, random_state=0)
+    fit(embedding, lambda model, rows: (model(rows) - target[rows]).square().mean(1), n_steps=50, random_state=0)
     return embedding.freeze()
 
 

@@ -124,7 +124,7 @@ LANES: int
 def measure_stress(
     hubs: HubNetwork32,
     sources: NDArray[np.int32],
-    wanted: NDArray[np.float32],
+    target: NDArray[np.float32],
     blocks: NDArray[np.int32],
     longest: float,
     with_flows: bool,
@@ -141,7 +141,7 @@ def measure_stress(
 def attach(
     items: NDArray[np.int32],
     sources: NDArray[np.int32],
-    wanted: NDArray[np.float32],
+    target: NDArray[np.float32],
     distances: NDArray[np.float32],
     first_column: int,
     n_arcs: int,
@@ -153,11 +153,11 @@ def measure_flows(
     first_weight: NDArray[np.float32],
     second: NDArray[np.int32],
     second_weight: NDArray[np.float32],
-    wanted: NDArray[np.float32],
+    target: NDArray[np.float32],
     n_jobs: int,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def choose_second(
-    wanted: NDArray[np.float32],
+    target: NDArray[np.float32],
     rate: NDArray[np.float32],
     reach: NDArray[np.float32],
     first: NDArray[np.int32],

@@ -48,7 +48,7 @@ Stopped = Literal["finished", "callback", "interrupt"]
 Result = TypeVar("Result")
 
 
-class Pace:
+class Monitor:
     """Steps of a run, its history, callbacks and progress bar.
 
     Parameters
@@ -171,9 +171,9 @@ def never() -> bool:
     return False
 
 
-def patience(pace: Pace | None, share: float) -> IsOver:
+def patience(monitor: Monitor | None, share: float) -> IsOver:
     """Return what tells whether this share of the time limit went by from now on, or all of it."""
-    if pace is None or pace.max_time is None:
+    if monitor is None or monitor.max_time is None:
         return never
-    end = min(pace.seconds + share * pace.max_time, pace.max_time)
-    return lambda: pace.seconds >= end
+    end = min(monitor.seconds + share * monitor.max_time, monitor.max_time)
+    return lambda: monitor.seconds >= end

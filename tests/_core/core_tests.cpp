@@ -1,8 +1,8 @@
 // Tests of the core without Python, for the sanitizers above all.
 //
-// Oracles are written the slow and obvious way and share no code with the core. Where weights are small integers every
+// Oracles are written the slow and obvious path and share no code with the core. Where weights are small integers every
 // sum is exact, so both engines must agree with the oracle to the bit. Where they are real the general search must
-// still do so: every way of running Dijkstra's algorithm takes the minimum over the same rounded sums. The hub engine
+// still do so: every path of running Dijkstra's algorithm takes the minimum over the same rounded sums. The hub engine
 // adds in another order and gets a tolerance.
 #include <signal.h>
 #include <unistd.h>
@@ -547,7 +547,7 @@ void test_network() {
         const Graph& graph = fixture.graph;
         context = describe(graph);
         check_order_of_arcs(graph, *fixture.network);
-        // Once nearly in order, once not at all: the two ways of sorting.
+        // Once nearly in order, once not at all: the two paths of sorting.
         std::vector<T> weights = fixture.weights;
         for (T& weight : weights) weight *= static_cast<T>(1 + 0.01 * random.unit());
         check_order_of_arcs(graph, *fixture.network->with_weights(weights, 1, watch));
@@ -1106,7 +1106,7 @@ std::vector<T> toggle_of(const Forest<T>& forest, const std::vector<Vertex>& tar
     return out;
 }
 
-// Walks from every target up to the source and leaves its gradient at every edge on the way.
+// Walks from every target up to the source and leaves its gradient at every edge on the path.
 template <class T>
 std::vector<T> gradient_by_paths(const Forest<T>& forest, const std::vector<Vertex>& targets,
                                  const std::vector<T>& gradient) {
@@ -1162,77 +1162,77 @@ Vertex other_end(const Graph& graph, Edge e, Vertex v) { return graph.tails[e] =
 
 // Nothing where some vertex has two shortest paths. Weights are positive integers, so equal means equal.
 std::optional<OnlyWays> only_ways(const Graph& graph, Vertex source, const Keep& keep = keep_all) {
-    OnlyWays ways;
-    ways.distances = true_distances<double>(graph, graph.weights, source, keep);
-    ways.into.assign(graph.n, no_edge);
+    OnlyWays paths;
+    paths.distances = true_distances<double>(graph, graph.weights, source, keep);
+    paths.into.assign(graph.n, no_edge);
     for (Edge e = 0; e < graph.n_edges(); ++e)
         for (const Vertex v : {graph.tails[e], graph.heads[e]}) {
-            const double start = ways.distances[other_end(graph, e, v)];
-            if (!keep(e) || start == unreached<double> || start + graph.weights[e] != ways.distances[v]) continue;
-            if (ways.into[v] != no_edge) return std::nullopt;
-            ways.into[v] = e;
+            const double start = paths.distances[other_end(graph, e, v)];
+            if (!keep(e) || start == unreached<double> || start + graph.weights[e] != paths.distances[v]) continue;
+            if (paths.into[v] != no_edge) return std::nullopt;
+            paths.into[v] = e;
         }
-    ways.below.assign(graph.n, std::vector<std::uint8_t>(graph.n, 0));
+    paths.below.assign(graph.n, std::vector<std::uint8_t>(graph.n, 0));
     for (Vertex x = 0; x < graph.n; ++x) {
         Vertex v = x;
-        for (; ways.into[v] != no_edge; v = other_end(graph, ways.into[v], v)) ways.below[v][x] = 1;
-        ways.below[v][x] = 1;
+        for (; paths.into[v] != no_edge; v = other_end(graph, paths.into[v], v)) paths.below[v][x] = 1;
+        paths.below[v][x] = 1;
     }
-    return ways;
+    return paths;
 }
 
-double sum_below(const OnlyWays& ways, Vertex v, std::span<const double> values) {
-    return std::inner_product(values.begin(), values.end(), ways.below[v].begin(), 0.0);
+double sum_below(const OnlyWays& paths, Vertex v, std::span<const double> values) {
+    return std::inner_product(values.begin(), values.end(), paths.below[v].begin(), 0.0);
 }
 
 // How far v and all below it move when the edge above is gone: the definition in forest.hpp, word by word.
-double shift_without_edge(const Graph& graph, const OnlyWays& ways, Vertex v, double unreachable, const Keep& keep) {
+double shift_without_edge(const Graph& graph, const OnlyWays& paths, Vertex v, double unreachable, const Keep& keep) {
     double best = unreached<double>;
-    const bool whole = std::accumulate(ways.below[v].begin(), ways.below[v].end(), 0) <= searched_subtree;
+    const bool whole = std::accumulate(paths.below[v].begin(), paths.below[v].end(), 0) <= searched_subtree;
     for (Edge e = 0; e < graph.n_edges(); ++e) {
-        if (e == ways.into[v] || !keep(e)) continue;
+        if (e == paths.into[v] || !keep(e)) continue;
         for (const Vertex x : {graph.tails[e], graph.heads[e]}) {
             const Vertex u = other_end(graph, e, x);
-            if (!ways.below[v][x] || ways.below[v][u] || (x != v && !whole)) continue;
-            best = std::min(best, ways.distances[u] + graph.weights[e] + ways.distances[x] - ways.distances[v]);
+            if (!paths.below[v][x] || paths.below[v][u] || (x != v && !whole)) continue;
+            best = std::min(best, paths.distances[u] + graph.weights[e] + paths.distances[x] - paths.distances[v]);
         }
     }
-    return std::max(std::min(best, unreachable) - ways.distances[v], 0.0);
+    return std::max(std::min(best, unreachable) - paths.distances[v], 0.0);
 }
 
 // The share of every source is rounded to the type of the result.
 template <class T>
-void add_removal_cost(const Graph& graph, const OnlyWays& ways, std::span<const double> gradient,
+void add_removal_cost(const Graph& graph, const OnlyWays& paths, std::span<const double> gradient,
                       std::span<const double> curvature, double unreachable, const Keep& keep,
                       std::vector<double>& out) {
     for (Vertex v = 0; v < graph.n; ++v) {
-        if (ways.into[v] == no_edge) continue;
-        const double shift = shift_without_edge(graph, ways, v, unreachable, keep);
-        const double cost = shift * sum_below(ways, v, gradient) + shift * shift / 2 * sum_below(ways, v, curvature);
-        out[ways.into[v]] += static_cast<T>(std::isinf(shift) ? shift : cost);
+        if (paths.into[v] == no_edge) continue;
+        const double shift = shift_without_edge(graph, paths, v, unreachable, keep);
+        const double cost = shift * sum_below(paths, v, gradient) + shift * shift / 2 * sum_below(paths, v, curvature);
+        out[paths.into[v]] += static_cast<T>(std::isinf(shift) ? shift : cost);
     }
 }
 
 template <class T>
-void add_toggle(const Graph& graph, const OnlyWays& ways, std::span<const double> gradient, double unreachable,
+void add_toggle(const Graph& graph, const OnlyWays& paths, std::span<const double> gradient, double unreachable,
                 const Keep& keep, std::vector<double>& out) {
     for (Vertex v = 0; v < graph.n; ++v) {
-        if (ways.into[v] == no_edge) continue;
-        const double shift = shift_without_edge(graph, ways, v, unreachable, keep);
-        out[ways.into[v]] -= static_cast<T>(shift * sum_below(ways, v, gradient));
+        if (paths.into[v] == no_edge) continue;
+        const double shift = shift_without_edge(graph, paths, v, unreachable, keep);
+        out[paths.into[v]] -= static_cast<T>(shift * sum_below(paths, v, gradient));
     }
     for (Edge e = 0; e < graph.n_edges(); ++e)
         for (const Vertex v : {graph.tails[e], graph.heads[e]}) {
-            const double start = ways.distances[other_end(graph, e, v)];
+            const double start = paths.distances[other_end(graph, e, v)];
             if (keep(e) || start == unreached<double>) continue;
-            const bool reached = ways.distances[v] < unreached<double>;
-            const double gain = (reached ? ways.distances[v] : unreachable) - start - graph.weights[e];
-            const double pull = reached ? sum_below(ways, v, gradient) : gradient[v];
+            const bool reached = paths.distances[v] < unreached<double>;
+            const double gain = (reached ? paths.distances[v] : unreachable) - start - graph.weights[e];
+            const double pull = reached ? sum_below(paths, v, gradient) : gradient[v];
             if (gain > 0) out[graph.n_edges() + e] -= static_cast<T>(gain * pull);
         }
 }
 
-// A circle with a few chords: the subtrees are long, and there is a way back in at their ends.
+// A circle with a few chords: the subtrees are long, and there is a path back in at their ends.
 Graph circle(const std::string& family, Random& random, Vertex n, Draw draw) {
     Graph graph = path(family, random, n, draw);
     graph.join(n - 1, 0, draw(random));
@@ -1262,7 +1262,7 @@ std::vector<Graph> graphs_of_only_ways() {
 // Sources with unique paths, their paths, and a gradient and a curvature for each.
 struct Task {
     std::vector<Vertex> sources;
-    std::vector<OnlyWays> ways;
+    std::vector<OnlyWays> paths;
     std::vector<double> gradient, curvature;
 
     std::span<const double> row(const std::vector<double>& values, std::size_t r) const {
@@ -1276,9 +1276,9 @@ Task make_task(const Graph& graph, const std::vector<Vertex>& sources, const std
                Random& random) {
     Task task;
     for (const Vertex source : sources)
-        if (auto ways = only_ways(graph, source, keep_of(task.sources.size()))) {
+        if (auto paths = only_ways(graph, source, keep_of(task.sources.size()))) {
             task.sources.push_back(source);
-            task.ways.push_back(std::move(*ways));
+            task.paths.push_back(std::move(*paths));
         }
     task.gradient = small_integers<double>(random, task.sources.size() * graph.n);
     task.curvature = small_integers<double>(random, task.sources.size() * graph.n);
@@ -1305,9 +1305,9 @@ Costs true_costs(const Graph& graph, const Task& task, const std::function<Keep(
         costs.toggle[i].assign(2 * graph.n_edges(), 0.0);
         for (std::size_t r = 0; r < task.sources.size(); ++r) {
             const auto gradient = task.row(task.gradient, r);
-            add_removal_cost<T>(graph, task.ways[r], gradient, task.row(task.curvature, r), prices[i], keep_of(r),
+            add_removal_cost<T>(graph, task.paths[r], gradient, task.row(task.curvature, r), prices[i], keep_of(r),
                                 costs.removal[i]);
-            add_toggle<T>(graph, task.ways[r], gradient, prices[i], keep_of(r), costs.toggle[i]);
+            add_toggle<T>(graph, task.paths[r], gradient, prices[i], keep_of(r), costs.toggle[i]);
         }
     }
     return costs;
@@ -1352,7 +1352,7 @@ void test_costs() {
     CHECK(n_sources > 4 * graphs_of_only_ways().size());  // or the test says nothing
 }
 
-// The shift of a vertex is what a search without the edge above it finds: nothing in here knows of subtrees and ways
+// The shift of a vertex is what a search without the edge above it finds: nothing in here knows of subtrees and paths
 // in.
 template <class T>
 void test_shift_is_that_of_a_new_search() {
@@ -1362,17 +1362,17 @@ void test_shift_is_that_of_a_new_search() {
         if (graph.n > 40) continue;
         context = describe(graph);
         const Vertex source = random.vertex(graph.n);
-        const auto ways = only_ways(graph, source);
-        if (!ways) continue;
+        const auto paths = only_ways(graph, source);
+        if (!paths) continue;
         const auto toggle =
             toggle_of<T>(*forest_of<T>(make_network<T>(graph), {source}), {}, std::vector<T>(graph.n, T(1)), T(price));
         for (Vertex v = 0; v < graph.n; ++v) {
-            const Edge above = ways->into[v];
+            const Edge above = paths->into[v];
             if (above == no_edge) continue;
             const auto without =
                 true_distances<double>(graph, graph.weights, source, [=](Edge e) { return e != above; });
-            const double shift = std::min(without[v], price) - ways->distances[v];
-            const auto n_below = std::accumulate(ways->below[v].begin(), ways->below[v].end(), 0);
+            const double shift = std::min(without[v], price) - paths->distances[v];
+            const auto n_below = std::accumulate(paths->below[v].begin(), paths->below[v].end(), 0);
             CHECK(toggle[above] == static_cast<T>(-shift * n_below));
         }
     }
@@ -1422,7 +1422,7 @@ void test_backward_is_the_derivative() {
                 const auto after = true_distances<double>(shorter, shorter.weights, task.sources[r]);
                 for (Vertex v = 0; v < graph.n; ++v)
                     if (after[v] < unreached<double>)
-                        change += task.row(task.gradient, r)[v] * (task.ways[r].distances[v] - after[v]);
+                        change += task.row(task.gradient, r)[v] * (task.paths[r].distances[v] - after[v]);
             }
             CHECK(gradient[e] == static_cast<T>(change));
         }
@@ -1925,7 +1925,7 @@ void test_patient_watch() {
 
 // -- kernels
 
-// Random ways into a random core, with absent edges, ties and vertices without any way.
+// Random paths into a random core, with absent edges, ties and vertices without any path.
 template <class T>
 struct Access {
     std::vector<std::int32_t> offsets{0}, core;
@@ -1988,10 +1988,10 @@ KernelResult<T> expected_result(const Access<T>& access, const std::vector<Verte
             T& least = result.nearest[lane * stride + c] = unreached<T>;
             std::int32_t& choice = result.arcs[lane * stride + c] = -1;
             for (std::int32_t arc = access.offsets[v]; arc < access.offsets[v + 1]; ++arc) {
-                const T way =
+                const T path =
                     access.distances[static_cast<std::size_t>(access.core[arc]) * lanes + lane] + access.weights[arc];
-                if (!(way < least)) continue;
-                least = way;
+                if (!(path < least)) continue;
+                least = path;
                 choice = arc;
             }
         }
@@ -2029,7 +2029,7 @@ struct Pass {
     static constexpr std::size_t degrees[] = {0, 1, 2, 3, 4, 5, 6, 64};
 
     std::vector<std::int32_t> offsets{0}, core, columns{2 * lanes, 0, 4 * lanes}, sources;
-    std::vector<T> weights, wanted, distances;
+    std::vector<T> weights, target, distances;
     T longest = 20;
     // Entries that nobody writes keep the value they started with.
     std::vector<T> residuals, uses, costs, core_residuals, core_uses, scratch;
@@ -2046,7 +2046,7 @@ struct Pass {
                 weights.push_back(value(8));
             }
             offsets.push_back(static_cast<std::int32_t>(core.size()));
-            for (std::size_t c = 0; c < n_columns; ++c) wanted.push_back(value(12));
+            for (std::size_t c = 0; c < n_columns; ++c) target.push_back(value(12));
         }
         sources = random.vertices(n_blocks * lanes, static_cast<Vertex>(n_vertices + 5));  // some are no target
         for (std::size_t d = 0; d < n_blocks * n_core * lanes; ++d)
@@ -2059,7 +2059,7 @@ struct Pass {
     AccessView<T> access() const { return {offsets.data(), core.data(), weights.data()}; }
 
     void run(const Kernels<T>& kernels, std::size_t first, std::size_t last) {
-        loss = kernels.stress({access(), n_core, n_blocks, wanted.data(), n_columns, columns.data(), sources.data(),
+        loss = kernels.stress({access(), n_core, n_blocks, target.data(), n_columns, columns.data(), sources.data(),
                                distances.data(), longest, residuals.data(), uses.data(), costs.data(),
                                core_residuals.data(), core_uses.data(), scratch.data()},
                               first, last);
@@ -2078,13 +2078,13 @@ struct Pass {
 
     void add_pair(std::size_t v, std::size_t block, std::size_t lane) {
         const auto cell = [&](std::int32_t arc) { return (block * n_core + core[arc]) * lanes + lane; };
-        std::vector<std::pair<T, std::int32_t>> ways;
+        std::vector<std::pair<T, std::int32_t>> paths;
         for (std::int32_t arc = offsets[v]; arc < offsets[v + 1]; ++arc)
-            ways.emplace_back(std::min(distances[cell(arc)] + weights[arc], longest), arc);
-        std::sort(ways.begin(), ways.end());
-        const auto [least, arc] = ways[0];
-        const T goal = wanted[v * n_columns + columns[block] + lane];
-        const T next = ways.size() > 1 ? ways[1].first : longest;
+            paths.emplace_back(std::min(distances[cell(arc)] + weights[arc], longest), arc);
+        std::sort(paths.begin(), paths.end());
+        const auto [least, arc] = paths[0];
+        const T goal = target[v * n_columns + columns[block] + lane];
+        const T next = paths.size() > 1 ? paths[1].first : longest;
         loss += (least - goal) * (least - goal);
         residuals[arc] += least - goal;
         uses[arc] += 1;
@@ -2132,20 +2132,20 @@ void test_stress_kernels() {
 }
 
 template <class T>
-void check_rows(const Kernels<T>& kernels, const std::vector<T>& wanted, const std::vector<T>& known,
+void check_rows(const Kernels<T>& kernels, const std::vector<T>& target, const std::vector<T>& known,
                 const std::vector<T>& from, T weight, bool exact) {
     T misfit = 0;
     Detour<T> expected{0, 0, 0};
-    for (std::size_t c = 0; c < wanted.size(); ++c) {
-        const T way = from[c] + weight;
-        misfit += (wanted[c] - way) * (wanted[c] - way);
-        if (!(way < known[c])) continue;
+    for (std::size_t c = 0; c < target.size(); ++c) {
+        const T path = from[c] + weight;
+        misfit += (target[c] - path) * (target[c] - path);
+        if (!(path < known[c])) continue;
         expected.uses += 1;
-        expected.slack += wanted[c] - from[c];
-        expected.gain += (known[c] - wanted[c]) * (known[c] - wanted[c]) - (way - wanted[c]) * (way - wanted[c]);
+        expected.slack += target[c] - from[c];
+        expected.gain += (known[c] - target[c]) * (known[c] - target[c]) - (path - target[c]) * (path - target[c]);
     }
-    const Detour<T> found = kernels.detour(wanted.data(), known.data(), from.data(), weight, wanted.size());
-    const T found_misfit = kernels.misfit(wanted.data(), from.data(), weight, wanted.size());
+    const Detour<T> found = kernels.detour(target.data(), known.data(), from.data(), weight, target.size());
+    const T found_misfit = kernels.misfit(target.data(), from.data(), weight, target.size());
     CHECK(found.uses == expected.uses);
     if (exact) {
         CHECK(found_misfit == misfit && found.slack == expected.slack && found.gain == expected.gain);
@@ -2161,17 +2161,17 @@ void test_row_kernels() {
     for (const bool exact : {true, false})
         for (const std::size_t n_blocks : {0, 1, 2, 7, 64}) {
             context = std::to_string(n_blocks) + (exact ? " blocks of integers" : " blocks of reals");
-            std::vector<T> wanted, known, from;
-            for (std::vector<T>* row : {&wanted, &known, &from})
+            std::vector<T> target, known, from;
+            for (std::vector<T>* row : {&target, &known, &from})
                 for (std::size_t c = 0; c < n_blocks * lanes; ++c)
                     row->push_back(exact ? static_cast<T>(random.below(9)) : static_cast<T>(9 * random.unit()));
             for (const T weight : {T(0), exact ? T(2) : T(0.7), T(20)}) {
-                check_rows(generic_kernels<T>(), wanted, known, from, weight, exact);
-                check_rows(kernels<T>(), wanted, known, from, weight, exact);
-                const std::size_t count = wanted.size();
+                check_rows(generic_kernels<T>(), target, known, from, weight, exact);
+                check_rows(kernels<T>(), target, known, from, weight, exact);
+                const std::size_t count = target.size();
                 const auto values = [&](const Kernels<T>& k) {
-                    const Detour<T> detour = k.detour(wanted.data(), known.data(), from.data(), weight, count);
-                    const T misfit = k.misfit(wanted.data(), from.data(), weight, count);
+                    const Detour<T> detour = k.detour(target.data(), known.data(), from.data(), weight, count);
+                    const T misfit = k.misfit(target.data(), from.data(), weight, count);
                     return std::vector<T>{misfit, detour.uses, detour.slack, detour.gain};
                 };
                 CHECK(same_bits(values(generic_kernels<T>()), values(kernels<T>())));
@@ -2179,7 +2179,7 @@ void test_row_kernels() {
         }
 }
 
-// Wanted distances from some sources to the items of a graph, and hubs to measure them with.
+// Target distances from some sources to the items of a graph, and hubs to measure them with.
 struct StressTask {
     Graph graph;
     HubNetwork<float> hubs;
@@ -2203,12 +2203,12 @@ struct StressTask {
         return is_hub;
     }
 
-    Wanted<float> wanted() const {
+    Targets<float> target() const {
         return {sources, {distances.data(), static_cast<std::size_t>(graph.n_items), sources.size()}};
     }
 
     Stress<float> measure(int n_jobs, Watch& watch) const {
-        return measure_stress<float>(hubs, wanted(), blocks, 30.0f, true, n_jobs, watch);
+        return measure_stress<float>(hubs, target(), blocks, 30.0f, true, n_jobs, watch);
     }
     Stress<float> measure(int n_jobs) const {
         Watch watch;
@@ -2272,17 +2272,17 @@ void test_stress_has_the_same_bits_for_any_jobs() {
 struct AttachTask {
     static constexpr std::size_t n_items = 50, n_hubs = 40, n_columns = 6 * lanes, first = lanes, window = 3 * lanes;
     std::vector<Vertex> items, sources;
-    std::vector<float> wanted, from;
+    std::vector<float> target, from;
 
     explicit AttachTask(Random& random, std::size_t n_wishes = 70)
         : items(random.vertices(n_wishes, n_items)), sources(random.vertices(n_columns, n_items + 10)) {
         sources[first] = -1;
-        for (std::size_t d = 0; d < n_items * n_columns; ++d) wanted.push_back(static_cast<float>(3 * random.unit()));
+        for (std::size_t d = 0; d < n_items * n_columns; ++d) target.push_back(static_cast<float>(3 * random.unit()));
         for (std::size_t d = 0; d < n_hubs * window; ++d) from.push_back(static_cast<float>(2 * random.unit()));
     }
 
     Attachments<float> attach(std::size_t n_arcs, int n_jobs, Watch& watch) const {
-        return prodige::attach<float>(items, {sources, {wanted.data(), n_items, n_columns}},
+        return prodige::attach<float>(items, {sources, {target.data(), n_items, n_columns}},
                                       {from.data(), n_hubs, window}, first, n_arcs, n_jobs, watch);
     }
 
@@ -2293,7 +2293,7 @@ struct AttachTask {
             double slack = 0, count = 0;
             for (std::size_t c = 0; c < window; ++c) {
                 if (sources[first + c] == item) continue;
-                slack += wanted[item * n_columns + first + c] - from[h * window + c];
+                slack += target[item * n_columns + first + c] - from[h * window + c];
                 count += 1;
             }
             const float weight = static_cast<float>(std::max(slack / count, 0.0));
@@ -2310,7 +2310,7 @@ struct AttachTask {
             double least = std::numeric_limits<double>::infinity();
             for (std::size_t a = 0; a < hubs.size(); ++a)
                 least = std::min(least, static_cast<double>(from[hubs[a] * window + c]) + weights[a]);
-            const double miss = least - wanted[item * n_columns + first + c];
+            const double miss = least - target[item * n_columns + first + c];
             sum += miss * miss;
         }
         return sum;
@@ -2388,7 +2388,7 @@ void check_both_engines(const Graph& graph, const Mask& is_hub) {
     }
 }
 
-// Both hubs have a single arc in the core, and the spoke reaches both at once, one of them not by its best way.
+// Both hubs have a single arc in the core, and the spoke reaches both at once, one of them not by its best path.
 template <class T>
 void test_leaves_that_are_seeds() {
     check_both_engines<T>(graph_of(3, {0, 0, 1}, {1, 2, 2}, {1, 10, 1}), {0, 1, 1});

@@ -23,60 +23,62 @@ std::vector<float> draw(Random& random, std::size_t size, double scale) {
 }
 
 struct FlowTask {
-    std::size_t n_types, n_communities, n_items;
-    std::vector<float> reach, wanted, first_weight, second_weight;
+    std::size_t n_user_clusters, n_item_clusters, n_items;
+    std::vector<float> reach, target, first_weight, second_weight;
     std::vector<std::int32_t> first, second;
 
     FlowTask(Random& random, std::size_t types, std::size_t communities, std::size_t items)
-        : n_types(types),
-          n_communities(communities),
+        : n_user_clusters(types),
+          n_item_clusters(communities),
           n_items(items),
           reach(draw(random, types * communities, 6)),
-          wanted(draw(random, types * items, 3)),
+          target(draw(random, types * items, 3)),
           first_weight(draw(random, items, 2)),
           second_weight(draw(random, items, 2)),
           first(random.vertices(items, static_cast<Vertex>(communities))),
           second(random.vertices(items, static_cast<Vertex>(communities))) {
         for (std::size_t x = 0; x < items; x += 3) second[x] = -1;
-        for (float& wish : wanted)
+        for (float& wish : target)
             if (random.chance(0.5)) wish = 0;
         context = std::to_string(types) + " types, " + std::to_string(communities) + " communities, " +
                   std::to_string(items) + " items";
     }
 
     Flows measure(int n_jobs, Watch& watch) const {
-        return measure_flows({reach.data(), n_types, n_communities}, {first, second, first_weight, second_weight},
-                             {wanted.data(), n_types, n_items}, n_jobs, watch);
+        return measure_flows({reach.data(), n_user_clusters, n_item_clusters},
+                             {first, second, first_weight, second_weight}, {target.data(), n_user_clusters, n_items},
+                             n_jobs, watch);
     }
 
-    // Item by item: the shorter of its two ways, and its share of the softmax.
+    // Item by item: the shorter of its two paths, and its share of the softmax.
     Flows enumerate() const {
-        Flows flows{0, std::vector<double>(n_types * n_communities), std::vector<double>(n_types * n_communities),
-                    std::vector<double>(2 * n_items), std::vector<double>(2 * n_items)};
-        for (std::size_t t = 0; t < n_types; ++t) {
+        Flows flows{0, std::vector<double>(n_user_clusters * n_item_clusters),
+                    std::vector<double>(n_user_clusters * n_item_clusters), std::vector<double>(2 * n_items),
+                    std::vector<double>(2 * n_items)};
+        for (std::size_t t = 0; t < n_user_clusters; ++t) {
             std::vector<double> distance(n_items);
             std::vector<std::size_t> by(n_items);
             double total = 0, mass = 0;
             for (std::size_t x = 0; x < n_items; ++x) {
-                const auto way = [&](std::int32_t g, float weight) {
-                    return static_cast<double>(reach[t * n_communities + g]) + weight;
+                const auto path = [&](std::int32_t g, float weight) {
+                    return static_cast<double>(reach[t * n_item_clusters + g]) + weight;
                 };
-                distance[x] = way(first[x], first_weight[x]);
-                if (second[x] >= 0 && way(second[x], second_weight[x]) < distance[x]) {
-                    distance[x] = way(second[x], second_weight[x]);
+                distance[x] = path(first[x], first_weight[x]);
+                if (second[x] >= 0 && path(second[x], second_weight[x]) < distance[x]) {
+                    distance[x] = path(second[x], second_weight[x]);
                     by[x] = 1;
                 }
                 total += std::exp(-distance[x]);
-                mass += wanted[t * n_items + x];
+                mass += target[t * n_items + x];
             }
             for (std::size_t x = 0; x < n_items; ++x) {
-                const double wish = wanted[t * n_items + x], gift = mass * std::exp(-distance[x]) / total;
-                const std::size_t g = t * n_communities + (by[x] ? second[x] : first[x]);
+                const double wish = target[t * n_items + x], gift = mass * std::exp(-distance[x]) / total;
+                const std::size_t g = t * n_item_clusters + (by[x] ? second[x] : first[x]);
                 flows.loss += wish * (distance[x] + std::log(total));
-                flows.wanted[g] += wish;
-                flows.given[g] += gift;
-                flows.item_wanted[2 * x + by[x]] += wish;
-                flows.item_given[2 * x + by[x]] += gift;
+                flows.target[g] += wish;
+                flows.predicted[g] += gift;
+                flows.item_target[2 * x + by[x]] += wish;
+                flows.item_predicted[2 * x + by[x]] += gift;
             }
         }
         return flows;
@@ -87,17 +89,18 @@ struct FlowTask {
 void test_flows() {
     Random random(91);
     Watch watch;
-    for (const std::size_t n_types : {1, 7, 64, 65, 200})
+    for (const std::size_t n_user_clusters : {1, 7, 64, 65, 200})
         for (const std::size_t n_items : {1, 40}) {
-            const FlowTask task(random, n_types, n_items == 1 ? 1 : 9, n_items);
+            const FlowTask task(random, n_user_clusters, n_items == 1 ? 1 : 9, n_items);
             const Flows flows = task.measure(1, watch), truth = task.enumerate();
             CHECK(near(flows.loss, truth.loss));
-            CHECK(all_near(flows.wanted, truth.wanted) && all_near(flows.given, truth.given));
-            CHECK(all_near(flows.item_wanted, truth.item_wanted) && all_near(flows.item_given, truth.item_given));
+            CHECK(all_near(flows.target, truth.target) && all_near(flows.predicted, truth.predicted));
+            CHECK(all_near(flows.item_target, truth.item_target) &&
+                  all_near(flows.item_predicted, truth.item_predicted));
             const auto sum = [](const std::vector<double>& values) {
                 return std::accumulate(values.begin(), values.end(), 0.0);
             };
-            CHECK(near(sum(flows.given), sum(flows.wanted)));  // users get as much as they want
+            CHECK(near(sum(flows.predicted), sum(flows.target)));  // users get as much as they want
         }
 }
 
@@ -109,7 +112,7 @@ void test_flows_of_equal_ways() {
     task.second_weight = task.first_weight;
     const Flows flows = task.measure(1, watch);
     for (std::size_t x = 0; x < task.n_items; ++x)
-        CHECK(flows.item_given[2 * x] > 0 && flows.item_given[2 * x + 1] == 0);  // the first edge is taken
+        CHECK(flows.item_predicted[2 * x] > 0 && flows.item_predicted[2 * x + 1] == 0);  // the first edge is taken
 }
 
 void test_flows_have_the_same_bits_for_any_jobs() {
@@ -120,22 +123,22 @@ void test_flows_have_the_same_bits_for_any_jobs() {
     for (const int n_jobs : {2, 3, 8}) {
         const Flows other = task.measure(n_jobs, watch);
         CHECK(same_bits(std::vector{other.loss}, std::vector{one.loss}));
-        CHECK(same_bits(other.wanted, one.wanted) && same_bits(other.given, one.given));
-        CHECK(same_bits(other.item_wanted, one.item_wanted) && same_bits(other.item_given, one.item_given));
+        CHECK(same_bits(other.target, one.target) && same_bits(other.predicted, one.predicted));
+        CHECK(same_bits(other.item_target, one.item_target) && same_bits(other.item_predicted, one.item_predicted));
     }
 }
 
 struct SecondTask {
-    std::size_t n_items, n_types, n_communities, n_candidates;
-    std::vector<float> wanted, rate, reach, offsets{0, 0.5f, 1.5f, 4};
+    std::size_t n_items, n_user_clusters, n_item_clusters, n_candidates;
+    std::vector<float> target, rate, reach, offsets{0, 0.5f, 1.5f, 4};
     std::vector<std::int32_t> first, candidates;
 
     SecondTask(Random& random, std::size_t items, std::size_t types, std::size_t communities, std::size_t choices)
         : n_items(items),
-          n_types(types),
-          n_communities(communities),
+          n_user_clusters(types),
+          n_item_clusters(communities),
           n_candidates(choices),
-          wanted(draw(random, items * types, 1)),
+          target(draw(random, items * types, 1)),
           rate(draw(random, types, 5)),
           reach(draw(random, communities * types, 4)),
           first(random.vertices(items, static_cast<Vertex>(communities))),
@@ -144,29 +147,31 @@ struct SecondTask {
     }
 
     SecondEdges choose(int n_jobs, Watch& watch) const {
-        return choose_second({wanted.data(), n_items, n_types}, rate, {reach.data(), n_communities, n_types}, first,
+        return choose_second({target.data(), n_items, n_user_clusters}, rate,
+                             {reach.data(), n_item_clusters, n_user_clusters}, first,
                              {candidates.data(), n_items, n_candidates}, offsets, n_jobs, watch);
     }
 
-    // Of an item with two edges, at the weight of both that is best: there, its share of all gifts is what is wanted.
+    // Of an item with two edges, at the weight of both that is best: there, its share of all gifts is what is target.
     double loss(std::size_t x, std::int32_t other, double offset) const {
-        double way = 0, gift = 0, mass = 0;
-        for (std::size_t t = 0; t < n_types; ++t) {
-            const double d = std::min<double>(reach[first[x] * n_types + t], reach[other * n_types + t] + offset);
-            way += wanted[x * n_types + t] * d;
-            mass += wanted[x * n_types + t];
+        double path = 0, gift = 0, mass = 0;
+        for (std::size_t t = 0; t < n_user_clusters; ++t) {
+            const double d =
+                std::min<double>(reach[first[x] * n_user_clusters + t], reach[other * n_user_clusters + t] + offset);
+            path += target[x * n_user_clusters + t] * d;
+            mass += target[x * n_user_clusters + t];
             gift += rate[t] * std::exp(-d);
         }
-        return way + mass * std::log(gift);
+        return path + mass * std::log(gift);
     }
 };
 
 void test_second_edges() {
     Random random(94);
     Watch watch;
-    for (const std::size_t n_types : {1, 16, 37})
+    for (const std::size_t n_user_clusters : {1, 16, 37})
         for (const std::size_t n_candidates : {1, 6}) {
-            const SecondTask task(random, 60, n_types, 8, n_candidates);
+            const SecondTask task(random, 60, n_user_clusters, 8, n_candidates);
             const SecondEdges found = task.choose(1, watch);
             for (std::size_t x = 0; x < task.n_items; ++x) {
                 const double alone = task.loss(x, task.first[x], 0);

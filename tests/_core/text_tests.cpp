@@ -127,8 +127,8 @@ void test_anchor_distances() {
             for (std::size_t a = 0; a < anchors.size(); ++a)
                 for (std::size_t t = 0; t < targets.size(); ++t) {
                     const T found = answer.distances[a * targets.size() + t];
-                    const auto wanted = static_cast<T>(truth[anchors[a] * graph.n() + targets[t]]);
-                    CHECK(close(found, wanted));
+                    const auto target = static_cast<T>(truth[anchors[a] * graph.n() + targets[t]]);
+                    CHECK(close(found, target));
                     CHECK((answer.arcs[a * targets.size() + t] < 0) == (found == unreached<T>));
                 }
         }
@@ -286,7 +286,7 @@ void test_pooling() {
             const Pooled pooled = pool(batch);
             std::vector<float> gradient(pooled.values.size());
             for (float& one : gradient) one = static_cast<float>(random.below(7)) - 3;
-            std::vector<float> wanted(batch.products.size(), 0), derivative(batch.products.size(), 0);
+            std::vector<float> target(batch.products.size(), 0), derivative(batch.products.size(), 0);
             for (std::size_t t = 0; t < batch.size(); ++t)
                 for (std::size_t f = 0; f < n_filters; ++f) {
                     const std::int64_t length = batch.offsets[t + 1] - batch.offsets[t];
@@ -302,12 +302,12 @@ void test_pooling() {
                     const std::size_t entry = t * n_filters + f;
                     CHECK(pooled.values[entry] == highest && pooled.best[entry] == where);
                     for (std::size_t k = 0; k < width; ++k)
-                        if (const auto p = product_at(batch, t, where, k, f); p >= 0) wanted[p] += gradient[entry];
+                        if (const auto p = product_at(batch, t, where, k, f); p >= 0) target[p] += gradient[entry];
                 }
             pool_backward(batch.texts(), {gradient.data(), batch.size(), n_filters},
                           {pooled.best.data(), batch.size(), n_filters}, width,
                           {derivative.data(), batch.n_rows, width * n_filters});
-            CHECK(derivative == wanted);
+            CHECK(derivative == target);
         }
 }
 

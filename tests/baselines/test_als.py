@@ -19,8 +19,8 @@ def test_a_fixed_point() -> None:
     for user in range(30):
         confidence = np.where(TABLE[user], alpha, 1.0)
         left = (items.T * confidence) @ items + ridge * np.eye(2)
-        wanted = np.linalg.solve(left, items.T @ (confidence * TABLE[user]))
-        np.testing.assert_allclose(model.user_factors_[user], wanted, atol=2e-3)
+        target = np.linalg.solve(left, items.T @ (confidence * TABLE[user]))
+        np.testing.assert_allclose(model.user_factors_[user], target, atol=2e-3)
 
 
 def test_seeds() -> None:

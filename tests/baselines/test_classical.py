@@ -39,6 +39,6 @@ def test_start_without_distances() -> None:
 
 def test_best_scale() -> None:
     given = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    wanted = np.array([2.0, 5.0, 5.0], dtype=np.float32)
-    assert best_scale(given, wanted) == pytest.approx(np.linalg.lstsq(given[:, None], wanted, rcond=None)[0][0])
-    assert best_scale(np.zeros(3, np.float32), wanted) == 1
+    target = np.array([2.0, 5.0, 5.0], dtype=np.float32)
+    assert best_scale(given, target) == pytest.approx(np.linalg.lstsq(given[:, None], target, rcond=None)[0][0])
+    assert best_scale(np.zeros(3, np.float32), target) == 1

@@ -16,8 +16,8 @@ def test_each_column_is_a_ridge_regression_on_the_others() -> None:
     for item in range(12):
         others = np.arange(12) != item
         rest = TABLE[:, others]
-        wanted = np.linalg.solve(rest.T @ rest + ridge * np.eye(11), rest.T @ TABLE[:, item])
-        np.testing.assert_allclose(model.weights_[others, item], wanted, atol=1e-5)
+        target = np.linalg.solve(rest.T @ rest + ridge * np.eye(11), rest.T @ TABLE[:, item])
+        np.testing.assert_allclose(model.weights_[others, item], target, atol=1e-5)
     assert not model.weights_.diagonal().any()
     np.testing.assert_allclose(model.scores(np.arange(60)), TABLE @ model.weights_, atol=1e-5)
     assert model.numbers_per_item == (144 + 60 + 2 * np.count_nonzero(TABLE)) / 72

@@ -23,12 +23,12 @@ def cosines(table: np.ndarray, shrinkage: float) -> np.ndarray:
 def test_neighbours(k: int, shrinkage: float, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(item_knn, "_BLOCK", block)
     model = ItemKNN(k, shrinkage).fit(TABLE)
-    wanted = cosines(TABLE, shrinkage)
-    for row in wanted:
+    target = cosines(TABLE, shrinkage)
+    for row in target:
         row[row < np.sort(row)[-min(k, 16)]] = 0
-    np.testing.assert_allclose(model.similarity_.toarray(), wanted, rtol=1e-5)
-    np.testing.assert_allclose(model.scores(np.arange(40)), TABLE @ wanted.T, rtol=1e-5)
-    assert model.numbers_per_item == (17 + 2 * np.count_nonzero(wanted) + 40 + 2 * np.count_nonzero(TABLE)) / 57
+    np.testing.assert_allclose(model.similarity_.toarray(), target, rtol=1e-5)
+    np.testing.assert_allclose(model.scores(np.arange(40)), TABLE @ target.T, rtol=1e-5)
+    assert model.numbers_per_item == (17 + 2 * np.count_nonzero(target) + 40 + 2 * np.count_nonzero(TABLE)) / 57
 
 
 def test_items_without_anything_in_common_are_no_neighbours() -> None:

@@ -24,18 +24,18 @@ def test_points_of_few_dimensions_are_found_again() -> None:
 
 def test_as_good_as_a_second_order_optimiser() -> None:
     points = RNG.normal(size=(30, 6))
-    wanted = pdist(points)
+    target = pdist(points)
     i, j = np.triu_indices(30, 1)
 
     def stress(flat: np.ndarray) -> tuple[float, np.ndarray]:
         x = flat.reshape(30, 2)
         difference = x[i] - x[j]
         length = np.linalg.norm(difference, axis=1)
-        force = (2 * (length - wanted) / length)[:, None] * difference / wanted.size
+        force = (2 * (length - target) / length)[:, None] * difference / target.size
         gradient = np.zeros_like(x)
         np.add.at(gradient, i, force)
         np.add.at(gradient, j, -force)
-        return float(np.mean((length - wanted) ** 2)), gradient.ravel()
+        return float(np.mean((length - target) ** 2)), gradient.ravel()
 
     begin = start(Space(points), 2, np.random.RandomState(0))
     peer = minimize(stress, begin.embedding.ravel() * begin.mean_distance, jac=True, method="L-BFGS-B").fun

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from prodige.baselines import MetricLearning
 from prodige.baselines.metric_learning import LogPartition, softmax_loss, start
 
-MET = csr_array((np.random.default_rng(0).random((5, 8)) < 0.4) | np.eye(5, 8, dtype=bool))
+INTERACTED = csr_array((np.random.default_rng(0).random((5, 8)) < 0.4) | np.eye(5, 8, dtype=bool))
 
 
 def points(seed: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
@@ -23,11 +23,11 @@ def test_the_loss_is_the_softmax_of_distances() -> None:
     users, items = points(0, torch.float32)
     distances = torch.cdist(users, items)
     logs = torch.log_softmax(-distances, dim=1)
-    met = torch.from_numpy(MET.toarray())
-    wanted = -torch.stack([logs[user][met[user]].mean() for user in range(5)]).mean()
-    found = softmax_loss(users, items, MET)
-    torch.testing.assert_close(found, wanted)
-    gradients = torch.autograd.grad(found, (users, items)), torch.autograd.grad(wanted, (users, items))
+    interacted = torch.from_numpy(INTERACTED.toarray())
+    target = -torch.stack([logs[user][interacted[user]].mean() for user in range(5)]).mean()
+    found = softmax_loss(users, items, INTERACTED)
+    torch.testing.assert_close(found, target)
+    gradients = torch.autograd.grad(found, (users, items)), torch.autograd.grad(target, (users, items))
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
@@ -39,7 +39,7 @@ def test_the_gradient() -> None:
 def test_the_gradient_is_finite_where_points_meet() -> None:
     users = torch.zeros(5, 3, requires_grad=True)
     items = torch.zeros(8, 3, requires_grad=True)
-    softmax_loss(users, items, MET).backward()  # type: ignore[no-untyped-call]
+    softmax_loss(users, items, INTERACTED).backward()  # type: ignore[no-untyped-call]
     for tensor in (users, items):
         assert tensor.grad is not None
         assert torch.isfinite(tensor.grad).all()
@@ -48,7 +48,7 @@ def test_the_gradient_is_finite_where_points_meet() -> None:
 def test_a_sample_of_all_items_is_all_items() -> None:
     users, items = points(2, torch.float32)
     shuffled = torch.tensor([3, 1, 7, 0, 5, 2, 4, 6])
-    torch.testing.assert_close(softmax_loss(users, items, MET, shuffled), softmax_loss(users, items, MET))
+    torch.testing.assert_close(softmax_loss(users, items, INTERACTED, shuffled), softmax_loss(users, items, INTERACTED))
 
 
 def test_samples_lead_to_nearly_the_same_place() -> None:
@@ -66,17 +66,17 @@ def test_samples_lead_to_nearly_the_same_place() -> None:
 
 
 def test_scores_are_negative_distances() -> None:
-    model = MetricLearning(3, 2, random_state=0).fit(MET)
-    wanted = np.linalg.norm(model.user_points_[:, None] - model.item_points_[None], axis=2)
-    np.testing.assert_allclose(model.scores(np.arange(5)), -wanted, rtol=1e-3)
+    model = MetricLearning(3, 2, random_state=0).fit(INTERACTED)
+    target = np.linalg.norm(model.user_points_[:, None] - model.item_points_[None], axis=2)
+    np.testing.assert_allclose(model.scores(np.arange(5)), -target, rtol=1e-3)
     assert model.numbers_per_item == 3
 
 
 def test_users_start_among_their_items() -> None:
-    users, items = start(MET, 2, np.random.RandomState(0))
+    users, items = start(INTERACTED, 2, np.random.RandomState(0))
     for user in range(5):
-        np.testing.assert_allclose(users[user], items[MET.toarray()[user]].mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(users[user], items[INTERACTED.toarray()[user]].mean(axis=0), rtol=1e-5)
     # More coordinates than there are singular vectors.
-    users, items = start(MET, 20, np.random.RandomState(0))
+    users, items = start(INTERACTED, 20, np.random.RandomState(0))
     assert items.shape == (8, 20)
     assert np.linalg.matrix_rank(items) == 8

@@ -15,8 +15,8 @@ U, S, V = np.linalg.svd(TABLE, full_matrices=False)
 @pytest.mark.parametrize("weight", [1.0, 0.5, 0.0])
 def test_scores_are_the_best_approximation(k: int, weight: float) -> None:
     model = SVD(k, weight, random_state=0).fit(TABLE)
-    wanted = (U[:, :k] * S[:k] ** weight) @ V[:k]
-    np.testing.assert_allclose(model.scores(np.arange(40)), wanted, atol=1e-4)
+    target = (U[:, :k] * S[:k] ** weight) @ V[:k]
+    np.testing.assert_allclose(model.scores(np.arange(40)), target, atol=1e-4)
     assert model.numbers_per_item == k
 
 

@@ -224,9 +224,9 @@ def test_metrics(data: str) -> None:
 def test_normalize(data: str) -> None:
     np.save("unit.npy", X / np.linalg.norm(X, axis=1, keepdims=True))
     scipy.sparse.save_npz("sparse.npz", scipy.sparse.csr_array(X))
-    wanted = answer("unit.npy")["variance"]
-    assert answer(data, "--normalize")["variance"] == pytest.approx(wanted, rel=1e-4)
-    assert answer("sparse.npz", "--normalize")["variance"] == pytest.approx(wanted, rel=1e-4)
+    target = answer("unit.npy")["variance"]
+    assert answer(data, "--normalize")["variance"] == pytest.approx(target, rel=1e-4)
+    assert answer("sparse.npz", "--normalize")["variance"] == pytest.approx(target, rel=1e-4)
     assert fileformat.describe("x.prodige").metadata["normalized"] is True
 
 

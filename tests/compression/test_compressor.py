@@ -256,11 +256,11 @@ def test_kinds_of_data(X: Any, metric: Any, dense: Rows) -> None:
     compressor = make(metric=metric).fit(X)
     n = len(dense)
     check_budget(compressor.graph_, 4, n)
-    wanted = pairwise_distances(dense, metric=metric)
+    target = pairwise_distances(dense, metric=metric)
     off = ~np.eye(n, dtype=bool)
-    error = ((compressor.graph_.distances() - wanted)[off] ** 2).mean()
+    error = ((compressor.graph_.distances() - target)[off] ** 2).mean()
     assert compressor.score(X) == pytest.approx(-error, rel=1e-3)
-    assert error < (0.5 if metric == "mahalanobis" else 0.1) * wanted[off].var()
+    assert error < (0.5 if metric == "mahalanobis" else 0.1) * target[off].var()
     assert compressor.transform(X[:3]).shape == (3, min(n, 256))
 
 
@@ -806,8 +806,8 @@ def test_nearest_neighbors_are_mostly_right() -> None:
 # -- rows that were not fitted to
 
 
-def square_error(found: NDArray[Any], wanted: NDArray[Any]) -> float:
-    return float(((found - wanted) ** 2).mean())
+def square_error(found: NDArray[Any], target: NDArray[Any]) -> float:
+    return float(((found - target) ** 2).mean())
 
 
 @pytest.mark.usefixtures("short_runs")
@@ -816,8 +816,8 @@ def test_score_of_new_rows(metric: Any) -> None:
     old, new = BLOBS[:80], BLOBS[80:]  # as many
     compressor = make(metric=metric).fit(old)
     kept = {"VI": np.linalg.inv(np.cov(old.T))} if metric == "mahalanobis" else {}
-    wanted = pairwise_distances(new, old[compressor.anchors_], metric=metric, **kept)
-    assert compressor.score(new) == pytest.approx(-square_error(compressor.transform(new), wanted), rel=1e-3)
+    target = pairwise_distances(new, old[compressor.anchors_], metric=metric, **kept)
+    assert compressor.score(new) == pytest.approx(-square_error(compressor.transform(new), target), rel=1e-3)
     assert compressor.score(new[:1]) < 0
     # The items of the fit are known again, but not in another order.
     everything = pairwise_distances(old, metric=metric)
@@ -878,9 +878,9 @@ def test_rows_are_transformed_each_by_itself(metric: Any, numbers: float, short_
 def test_transform_preserves_distances_to_the_anchors() -> None:
     compressor = make(numbers_per_item=8).fit(BLOBS[:120])
     assert compressor.anchors_.tolist() == list(range(120))
-    wanted = cdist(BLOBS[120:], BLOBS[:120])
+    target = cdist(BLOBS[120:], BLOBS[:120])
     found = compressor.transform(BLOBS[120:])
-    assert np.abs(found - wanted).mean() < 0.15 * wanted.mean()
+    assert np.abs(found - target).mean() < 0.15 * target.mean()
     assert compressor.get_feature_names_out().size == 120
 
 
@@ -932,9 +932,9 @@ def test_insert(numbers: float, X: Rows) -> None:
         assert graph.n_edges == before.n_edges + n_new
         np.testing.assert_allclose(now, old, atol=1e-5)
     # New distances are not far off.
-    wanted = cdist(X[-n_new:], X[:-n_new])
-    star = np.abs(wanted - wanted.mean()).mean()
-    assert np.abs(through - wanted).mean() < star
+    target = cdist(X[-n_new:], X[:-n_new])
+    star = np.abs(target - target.mean()).mean()
+    assert np.abs(through - target).mean() < star
 
 
 @pytest.mark.usefixtures("short_runs")

@@ -46,14 +46,14 @@ def all_blocks(landmarks: Landmarks) -> NDArray[np.int32]:
     return np.arange(landmarks.n_blocks, dtype=np.int32)
 
 
-def squared_error(graph: Graph, wanted: NDArray[np.float64]) -> float:
+def squared_error(graph: Graph, target: NDArray[np.float64]) -> float:
     """Over all ordered pairs."""
-    return float(((graph.distances().astype(np.float64) - wanted) ** 2).sum())
+    return float(((graph.distances().astype(np.float64) - target) ** 2).sum())
 
 
 @pytest.mark.parametrize("most_arcs", [1, 3])
 def test_both_engines_measure_the_same(most_arcs: int) -> None:
-    landmarks, wanted = make_landmarks()
+    landmarks, target = make_landmarks()
     edges = make_edges(most_arcs)
     general, hubs = FittedGraph(landmarks, N_HUBS, *edges, n_jobs=1), HubGraph(landmarks, N_HUBS, *edges, n_jobs=1)
     assert general.engine.name == "general"
@@ -62,7 +62,7 @@ def test_both_engines_measure_the_same(most_arcs: int) -> None:
     found, expected = hubs.stress(blocks), general.stress(blocks)
     often = landmarks.sources.size / N_ITEMS
     assert found.n_pairs == expected.n_pairs == often * N_ITEMS * (N_ITEMS - 1)
-    assert found.loss == pytest.approx(often * squared_error(hubs.freeze(), wanted), rel=1e-5)
+    assert found.loss == pytest.approx(often * squared_error(hubs.freeze(), target), rel=1e-5)
     assert expected.loss == pytest.approx(found.loss, rel=1e-5)
     assert hubs.error(blocks) == pytest.approx(found.loss / found.n_pairs, rel=1e-6)
     # Every pair is seen from both ends, but the hub engine charges the edges of items from one end only.
@@ -72,10 +72,10 @@ def test_both_engines_measure_the_same(most_arcs: int) -> None:
 
 
 def test_stress_of_some_blocks() -> None:
-    landmarks, wanted = make_landmarks()
+    landmarks, target = make_landmarks()
     for kind in (FittedGraph, HubGraph):
         graph = kind(landmarks, N_HUBS, *make_edges(2), n_jobs=1)
-        residual = graph.freeze().distances().astype(np.float64) - wanted
+        residual = graph.freeze().distances().astype(np.float64) - target
         for blocks in ([0], [3, 1]):
             columns = np.concatenate([landmarks.sources[16 * b : 16 * (b + 1)] for b in blocks])
             found = graph.stress(np.array(blocks, np.int32))
@@ -85,19 +85,19 @@ def test_stress_of_some_blocks() -> None:
 
 def test_worth_is_the_rise_of_the_error() -> None:
     """Of edges of items with a second one: search again without, over all ordered pairs."""
-    landmarks, wanted = make_landmarks()
+    landmarks, target = make_landmarks()
     tail, head, weight = make_edges(3)
     graph = HubGraph(landmarks, N_HUBS, tail, head, weight, n_jobs=1)
     graph.newton(all_blocks(landmarks), rate=0)
-    worth = graph.worth()
-    before = squared_error(graph.freeze(), wanted)
+    importance = graph.importance()
+    before = squared_error(graph.freeze(), target)
     several = np.flatnonzero((np.bincount(tail, minlength=46)[tail] > 1) & graph.of_item)
     assert several.size > 20
     for e in several:
         keep = np.arange(tail.size) != e
         less = HubGraph(landmarks, N_HUBS, tail[keep], head[keep], weight[keep], n_jobs=1)
-        rise = squared_error(less.freeze(), wanted) - before
-        assert worth[e] == pytest.approx(rise, abs=1e-5 * before)
+        rise = squared_error(less.freeze(), target) - before
+        assert importance[e] == pytest.approx(rise, abs=1e-5 * before)
 
 
 @pytest.mark.parametrize("kind", [FittedGraph, HubGraph])
@@ -111,15 +111,15 @@ def test_useless_edges_are_worth_nothing(kind: type[FittedGraph]) -> None:
         graph = kind(landmarks, N_HUBS, *longer, n_jobs=1)
         for _ in range(3):
             graph.newton(all_blocks(landmarks), rate=0.1)
-        worth = graph.worth()
-        assert worth[-1] == 0
-        assert (worth[:N_ITEMS] > 0).all()  # an item without its only edge would be far from everything
+        importance = graph.importance()
+        assert importance[-1] == 0
+        assert (importance[:N_ITEMS] > 0).all()  # an item without its only edge would be far from everything
         assert graph.stress(all_blocks(landmarks)).uses[-1] == 0
 
 
 @pytest.mark.parametrize("kind", [FittedGraph, HubGraph])
 def test_newton_lowers_the_error(kind: type[FittedGraph]) -> None:
-    landmarks, wanted = make_landmarks()
+    landmarks, target = make_landmarks()
     graph = kind(landmarks, N_HUBS, *make_edges(2), n_jobs=1)
     blocks = all_blocks(landmarks)
     start = graph.error(blocks)
@@ -132,7 +132,7 @@ def test_newton_lowers_the_error(kind: type[FittedGraph]) -> None:
     assert graph.weight.dtype == np.float32
     # The engine has the new weights too.
     n_pairs = N_ITEMS * (N_ITEMS - 1)
-    assert graph.error(blocks) == pytest.approx(squared_error(graph.freeze(), wanted) / n_pairs, rel=1e-4)
+    assert graph.error(blocks) == pytest.approx(squared_error(graph.freeze(), target) / n_pairs, rel=1e-4)
     # A weight is at its optimum when the residuals of its pairs add up to nothing.
     stress = graph.stress(blocks)
     busy = (stress.uses > 0) & (graph.weight > 0)
@@ -158,7 +158,7 @@ def test_threads_do_not_change_bits(kind: type[FittedGraph]) -> None:
         for _ in range(5):
             graph.newton(all_blocks(landmarks), rate=1.0)
     assert graphs_[0].weight.tobytes() == graphs_[1].weight.tobytes()
-    assert graphs_[0].worth().tobytes() == graphs_[1].worth().tobytes()
+    assert graphs_[0].importance().tobytes() == graphs_[1].importance().tobytes()
 
 
 def test_freeze_leaves_out_hubs_without_edges() -> None:
@@ -196,14 +196,14 @@ def test_blocks_take_turns(n_blocks: int, size: int, seed: int) -> None:
 def test_spanning_tree(edges: Edges, seed: int, kind: str) -> None:
     """As worthy as the one of networkx, and it joins all that the graph joins."""
     rng = np.random.default_rng(seed)
-    worth = rng.normal(size=edges.i.size) if kind == "real" else rng.integers(0, 3, edges.i.size).astype(float)
+    importance = rng.normal(size=edges.i.size) if kind == "real" else rng.integers(0, 3, edges.i.size).astype(float)
     if kind == "infinite":
-        worth[worth == 2] = np.inf
-    chosen = spanning_tree(edges.i, edges.j, worth, edges.n_vertices)
+        importance[importance == 2] = np.inf
+    chosen = spanning_tree(edges.i, edges.j, importance, edges.n_vertices)
     assert chosen.dtype == bool
     assert chosen.shape == edges.i.shape
     full = networkx.Graph()
-    finite = np.where(np.isfinite(worth), worth, 1e6)
+    finite = np.where(np.isfinite(importance), importance, 1e6)
     full.add_weighted_edges_from(zip(edges.i.tolist(), edges.j.tolist(), finite.tolist(), strict=True))
     best = networkx.maximum_spanning_tree(full)
     assert chosen.sum() == best.number_of_edges()

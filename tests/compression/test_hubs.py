@@ -29,7 +29,7 @@ from prodige.compression.hubs import (
 from prodige.metric.candidates import star_radii
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
-from prodige.progress import Pace, Status
+from prodige.progress import Monitor, Status
 
 
 def clusters(n_items: int, n_features: int = 10, n_clusters: int = 5, seed: int = 0) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def test_most_hubs_leaves_room(n_items: int, spare: float) -> None:
 
 
 def test_groups_follow_clusters() -> None:
-    group = group_items(LANDMARKS.wanted, 15, np.random.RandomState(0))
+    group = group_items(LANDMARKS.target, 15, np.random.RandomState(0))
     assert group.dtype == np.int32
     assert group.shape == (120,)
     assert group.min() >= 0
@@ -97,8 +97,8 @@ def test_groups_follow_clusters() -> None:
 
 
 def test_as_many_groups_as_items_or_one() -> None:
-    assert set(group_items(LANDMARKS.wanted, 1, np.random.RandomState(0)).tolist()) == {0}
-    everyone = group_items(LANDMARKS.wanted, 120, np.random.RandomState(0))
+    assert set(group_items(LANDMARKS.target, 1, np.random.RandomState(0)).tolist()) == {0}
+    everyone = group_items(LANDMARKS.target, 120, np.random.RandomState(0))
     assert len(set(everyone.tolist())) > 100
     same = group_items(np.ones((20, 32), np.float32), 4, np.random.RandomState(0))
     assert same.max() < 4
@@ -154,18 +154,18 @@ def test_chosen_hubs_are_worth_what_they_say() -> None:
     items = np.arange(0, 120, 7, dtype=np.int32)
     attachments = Attachments.choose(graph, items, 4, np.random.RandomState(0))
     assert (attachments.arc == 0).sum() == items.size
-    assert np.isinf(attachments.worth[attachments.arc == 0]).all()
+    assert np.isinf(attachments.importance[attachments.arc == 0]).all()
     for row in range(items.size):
-        worth = attachments.worth[attachments.row == row]
-        assert (np.diff(worth) <= 0).all()
-        assert (worth >= 0).all()
-    n_wanted = np.arange(items.size) % 3 + 1
-    taken = attachments.arc < n_wanted[attachments.row]
+        importance = attachments.importance[attachments.row == row]
+        assert (np.diff(importance) <= 0).all()
+        assert (importance >= 0).all()
+    n_target = np.arange(items.size) % 3 + 1
+    taken = attachments.arc < n_target[attachments.row]
     tail, head, weight = attachments.take(taken)
     for row, item in enumerate(items):
         mine = tail == item
         count = int(mine.sum())
-        assert count == min(n_wanted[row], (attachments.hubs[row] >= 0).sum())
+        assert count == min(n_target[row], (attachments.hubs[row] >= 0).sum())
         np.testing.assert_array_equal(head[mine], 120 + attachments.hubs[row, :count])
         np.testing.assert_array_equal(weight[mine], attachments.weights[row, count - 1, :count])
 
@@ -184,7 +184,7 @@ def test_hub_edges_are_proposed_where_paths_are_too_long() -> None:
     assert list(zip(found.tail - n, found.head - n, strict=True)) == [(0, 2), (1, 3)]
     np.testing.assert_allclose(found.weight, [2, 3], rtol=1e-4)
     # What the squared error of all ordered pairs would fall by: 100 pairs each way, 6.2 or 5.2 too long.
-    np.testing.assert_allclose(found.worth, [2 * 100 * 6.2**2, 2 * 100 * 5.2**2], rtol=1e-4)
+    np.testing.assert_allclose(found.importance, [2 * 100 * 6.2**2, 2 * 100 * 5.2**2], rtol=1e-4)
     assert propose_hub_edges(graph, 1, np.random.RandomState(0)).tail.size == 1
     added = HubGraph(
         landmarks, 4, np.append(tail, found.tail), np.append(head, found.head), np.append(graph.weight, found.weight), 1
@@ -196,12 +196,12 @@ def test_hub_edges_are_proposed_where_paths_are_too_long() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=20))
 def test_first_of_item(edges: list[tuple[int, int]]) -> None:
-    tail, worth = np.array([a for a, _ in edges], np.int32), np.array([float(b) for _, b in edges])
-    mask = first_of_item(tail, worth)
+    tail, importance = np.array([a for a, _ in edges], np.int32), np.array([float(b) for _, b in edges])
+    mask = first_of_item(tail, importance)
     for item in set(tail.tolist()):
         mine = np.flatnonzero(tail == item)
         assert mask[mine].sum() == 1
-        assert worth[mine][mask[mine]][0] == worth[mine].max()
+        assert importance[mine][mask[mine]][0] == importance[mine].max()
 
 
 # -- the whole
@@ -211,20 +211,20 @@ def test_first_of_item(edges: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("numbers", [3.2, 4, 8])
 def test_budget_is_met(n_items: int, numbers: float) -> None:
     landmarks = draw(clusters(n_items))
-    pace = Pace(48 if n_items < 1000 else 24)
-    graph = fit_hubs(landmarks, numbers, pace=pace, random_state=0, n_jobs=1)
+    monitor = Monitor(48 if n_items < 1000 else 24)
+    graph = fit_hubs(landmarks, numbers, monitor=monitor, random_state=0, n_jobs=1)
     check_hub_graph(graph)
     frozen = graph.freeze()
     assert frozen.n_items == n_items
     assert frozen.numbers_per_item <= numbers
     assert frozen.numbers_per_item > 0.8 * numbers  # and made use of
-    assert len(pace.history) == pace.n_steps
-    assert pace.stopped == "finished"
+    assert len(monitor.history) == monitor.n_steps
+    assert monitor.stopped == "finished"
 
 
 @pytest.mark.parametrize("n_hubs", [1, 3, 1000])
 def test_number_of_hubs(n_hubs: int) -> None:
-    graph = fit_hubs(LANDMARKS, 4, n_hubs, Pace(24), random_state=0, n_jobs=1)
+    graph = fit_hubs(LANDMARKS, 4, n_hubs, Monitor(24), random_state=0, n_jobs=1)
     assert graph.n_hubs == min(n_hubs, most_hubs(120, 4))
     assert (3 if n_hubs == 1 else 3.95) < graph.freeze().numbers_per_item <= 4
     check_hub_graph(graph)
@@ -234,7 +234,7 @@ def test_seeds_and_threads() -> None:
     points = clusters(400)
 
     def fit(seed: Any, n_jobs: int) -> Graph:
-        return fit_hubs(draw(points), 4, pace=Pace(36), random_state=seed, n_jobs=n_jobs).freeze()
+        return fit_hubs(draw(points), 4, monitor=Monitor(36), random_state=seed, n_jobs=n_jobs).freeze()
 
     first = fit(3, 1)
     for again in (fit(3, 1), fit(3, 2), fit(np.random.RandomState(3), 1)):
@@ -254,14 +254,14 @@ def test_clusters_are_fitted_better_than_by_a_star() -> None:
 
 
 def test_history_is_that_of_the_run() -> None:
-    pace = Pace(N_STEPS)
-    graph = fit_hubs(LANDMARKS, 4, pace=pace, random_state=0, n_jobs=1)
-    n_edges = [record["n_edges"] for record in pace.history]
+    monitor = Monitor(N_STEPS)
+    graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
+    n_edges = [record["n_edges"] for record in monitor.history]
     assert n_edges[-1] == graph.n_edges
     assert n_edges[-1] < max(n_edges)  # from more to fewer
-    assert pace.history[-1]["numbers_per_item"] == graph.numbers_per_item
-    assert pace.history[-1]["loss"] == pytest.approx(mean_squared_error(graph.freeze(), POINTS), rel=0.2)
-    assert pace.history[-1]["loss"] < pace.history[0]["loss"]
+    assert monitor.history[-1]["numbers_per_item"] == graph.numbers_per_item
+    assert monitor.history[-1]["loss"] == pytest.approx(mean_squared_error(graph.freeze(), POINTS), rel=0.2)
+    assert monitor.history[-1]["loss"] < monitor.history[0]["loss"]
 
 
 def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,12 +269,12 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     for max_time, n_steps in ((1e-6, range(1)), (30, range(8, 16)), (150, range(36, 76))):
-        pace = Pace(N_STEPS, max_time)
-        graph = fit_hubs(LANDMARKS, 4, pace=pace, random_state=0, n_jobs=1)
-        assert len(pace.history) in n_steps  # two looks a step, and some to choose hubs
+        monitor = Monitor(N_STEPS, max_time)
+        graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
+        assert len(monitor.history) in n_steps  # two looks a step, and some to choose hubs
         # A round of choosing hubs looks at the clock several times.
-        assert all(record["seconds"] <= max_time + 20 for record in pace.history)
-        assert pace.stopped == "finished"
+        assert all(record["seconds"] <= max_time + 20 for record in monitor.history)
+        assert monitor.stopped == "finished"
         assert 3.5 < graph.freeze().numbers_per_item <= 4
         check_hub_graph(graph)
 
@@ -287,10 +287,10 @@ def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None
             raise KeyboardInterrupt
         return status.step == step
 
-    pace = Pace(N_STEPS, callbacks=[stop])
-    graph = fit_hubs(LANDMARKS, 4, pace=pace, random_state=0, n_jobs=1)
-    assert pace.stopped == how
-    assert len(pace.history) == step + 1
+    monitor = Monitor(N_STEPS, callbacks=[stop])
+    graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
+    assert monitor.stopped == how
+    assert len(monitor.history) == step + 1
     assert 3.5 < graph.freeze().numbers_per_item <= 4
     check_hub_graph(graph)
     assert mean_squared_error(graph.freeze(), POINTS) < star_error(POINTS)
@@ -301,9 +301,9 @@ def test_errors_of_callbacks_are_not_swallowed() -> None:
         raise RuntimeError("of the callback")
 
     with pytest.raises(RuntimeError, match="of the callback"):
-        fit_hubs(LANDMARKS, 4, pace=Pace(5, callbacks=[fail]), random_state=0, n_jobs=1)
+        fit_hubs(LANDMARKS, 4, monitor=Monitor(5, callbacks=[fail]), random_state=0, n_jobs=1)
 
 
 def test_items_in_one_place() -> None:
-    graph = fit_hubs(draw(np.ones((30, 2))), 4, pace=Pace(24), random_state=0, n_jobs=1).freeze()
+    graph = fit_hubs(draw(np.ones((30, 2))), 4, monitor=Monitor(24), random_state=0, n_jobs=1).freeze()
     np.testing.assert_allclose(graph.distances(), 0, atol=1e-3)

@@ -28,7 +28,7 @@ from prodige.compression.neighbors import (
 from prodige.metric.candidates import Candidates, knn
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
-from prodige.progress import Pace, Status
+from prodige.progress import Monitor, Status
 
 Matrix = NDArray[np.float64]
 
@@ -60,9 +60,9 @@ def line(n: int, seed: int = 0) -> NDArray[np.float64]:
     return np.random.default_rng(seed).random((n, 1))
 
 
-def fit(space: Space, numbers: float, pace: Pace | None = None, n_jobs: int = 1) -> FittedGraph:
+def fit(space: Space, numbers: float, monitor: Monitor | None = None, n_jobs: int = 1) -> FittedGraph:
     landmarks = Landmarks.draw(space, 4096, np.random.RandomState(0))
-    return fit_local(space, landmarks, numbers, pace, random_state=0, n_jobs=n_jobs)
+    return fit_local(space, landmarks, numbers, monitor, random_state=0, n_jobs=n_jobs)
 
 
 def is_connected(tail: Any, head: Any, n: int) -> bool:
@@ -99,10 +99,10 @@ def test_points_on_a_line_need_no_more_than_the_line(n: int, seed: int) -> None:
 
 
 def test_exact_runs_end_at_once() -> None:
-    pace = Pace(96)
-    fit(Space(tree_metric(np.random.default_rng(0), 100), "precomputed"), 4, pace)
-    assert len(pace.history) == 1
-    assert pace.stopped == "finished"
+    monitor = Monitor(96)
+    fit(Space(tree_metric(np.random.default_rng(0), 100), "precomputed"), 4, monitor)
+    assert len(monitor.history) == 1
+    assert monitor.stopped == "finished"
 
 
 # -- within a budget
@@ -121,23 +121,23 @@ def test_budget_is_met(numbers: float) -> None:
 
 def test_more_numbers_fit_better_and_weights_are_learned() -> None:
     points = np.random.default_rng(0).normal(size=(150, 2))
-    wanted = cdist(points, points)
+    target = cdist(points, points)
     errors = []
     for numbers in (3.0, 4.0, 6.0):
-        pace = Pace(96)
-        frozen = fit(Space(points), numbers, pace).freeze()
-        errors.append(((frozen.distances() - wanted) ** 2).mean())
+        monitor = Monitor(96)
+        frozen = fit(Space(points), numbers, monitor).freeze()
+        errors.append(((frozen.distances() - target) ** 2).mean())
         # The same edges with the lengths they have in the plane are worse.
-        plain = path_metric(frozen.edges.i, frozen.edges.j, wanted[frozen.edges.i, frozen.edges.j])
-        assert errors[-1] < ((plain - wanted) ** 2).mean()
+        plain = path_metric(frozen.edges.i, frozen.edges.j, target[frozen.edges.i, frozen.edges.j])
+        assert errors[-1] < ((plain - target) ** 2).mean()
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_seeds_and_threads() -> None:
     space = Space(np.random.default_rng(0).normal(size=(200, 2)))
-    first = fit(space, 4, Pace(24))
+    first = fit(space, 4, Monitor(24))
     for n_jobs in (1, 2):
-        again = fit(space, 4, Pace(24), n_jobs)
+        again = fit(space, 4, Monitor(24), n_jobs)
         assert again.tail.tobytes() == first.tail.tobytes()
         assert again.weight.tobytes() == first.weight.tobytes()
 
@@ -150,10 +150,10 @@ def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None
             raise KeyboardInterrupt
         return status.step == step
 
-    pace = Pace(96, callbacks=[stop])
-    graph = fit(Space(np.random.default_rng(0).normal(size=(100, 2))), 4, pace)
-    assert pace.stopped == how
-    assert len(pace.history) == step + 1
+    monitor = Monitor(96, callbacks=[stop])
+    graph = fit(Space(np.random.default_rng(0).normal(size=(100, 2))), 4, monitor)
+    assert monitor.stopped == how
+    assert len(monitor.history) == step + 1
     assert 3.9 < graph.numbers_per_item <= 4
     assert graph.freeze().is_connected
 
@@ -164,9 +164,9 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("prodige.progress.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     for max_time, n_steps in ((1e-6, range(1)), (40, range(12, 21))):
-        pace = Pace(96, max_time)
-        graph = fit(space, 4, pace)
-        assert len(pace.history) in n_steps  # two looks a step, and some more when edges are chosen
+        monitor = Monitor(96, max_time)
+        graph = fit(space, 4, monitor)
+        assert len(monitor.history) in n_steps  # two looks a step, and some more when edges are chosen
         assert 3.9 < graph.numbers_per_item <= 4
         assert graph.freeze().is_connected
 
@@ -175,10 +175,10 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_kind_of_data(metric: str) -> None:
     points = np.random.default_rng(0).normal(size=(80, 2))
     space = Space(cdist(points, points), metric) if metric == "precomputed" else Space(points, metric)
-    frozen = fit(space, 4, Pace(24)).freeze()
-    wanted = space.distances(np.arange(80))
+    frozen = fit(space, 4, Monitor(24)).freeze()
+    target = space.distances(np.arange(80))
     assert 3.9 < frozen.numbers_per_item <= 4
-    assert np.abs(frozen.distances() - wanted).mean() < 0.15 * wanted.mean()
+    assert np.abs(frozen.distances() - target).mean() < 0.15 * target.mean()
 
 
 # -- is it of this kind?
@@ -215,14 +215,14 @@ def test_detours(seed: int, n: int, copies: bool) -> None:
     matrix = cdist(points, points)
     item, neighbors = 0, np.arange(1, n + 1)
     expected = []
-    for target in neighbors:
-        ways = [
-            matrix[item, over] + matrix[over, target]
+    for goal in neighbors:
+        paths = [
+            matrix[item, over] + matrix[over, goal]
             for over in neighbors
-            if over != target and matrix[item, over] > 0 and matrix[over, target] > 0
+            if over != goal and matrix[item, over] > 0 and matrix[over, goal] > 0
         ]
-        straight = matrix[item, target]
-        expected.append(min(ways, default=np.inf) / straight if straight > 0 else np.inf)
+        straight = matrix[item, goal]
+        expected.append(min(paths, default=np.inf) / straight if straight > 0 else np.inf)
     found = find_detours(Space(matrix, "precomputed"), item, neighbors)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -248,8 +248,8 @@ def test_thinning_keeps_the_best_and_what_holds_together(seed: int, n_edges: int
     landmarks = Landmarks.draw(space, 16, np.random.RandomState(0))
     edges = join_components(space, knn(space.X, 4))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, 1)
-    worth = rng.random(graph.n_edges)
-    thinned = thin(graph, worth, n_edges, worthless)
+    importance = rng.random(graph.n_edges)
+    thinned = thin(graph, importance, n_edges, worthless)
     assert thinned.n_edges <= n_edges
     assert is_connected(thinned.tail, thinned.head, 30)
     number = {pair: e for e, pair in enumerate(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))}
@@ -260,9 +260,9 @@ def test_thinning_keeps_the_best_and_what_holds_together(seed: int, n_edges: int
         assert lost.size == 0
     # An edge worth less than a lost one is only there if the graph would fall apart without.
     for e in kept:
-        bound = max(worth[lost].max(initial=-np.inf), worthless)
-        if (worth[e] < bound and thinned.n_edges == n_edges) or worth[e] <= worthless:
-            rest = [k for k in kept if k != e and worth[k] >= worth[e]]
+        bound = max(importance[lost].max(initial=-np.inf), worthless)
+        if (importance[e] < bound and thinned.n_edges == n_edges) or importance[e] <= worthless:
+            rest = [k for k in kept if k != e and importance[k] >= importance[e]]
             assert not is_connected(graph.tail[rest], graph.head[rest], 30)
 
 

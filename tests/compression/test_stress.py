@@ -27,7 +27,7 @@ class Case:
     edges: Edges
     is_hub: NDArray[np.uint8]
     sources: NDArray[np.int32]
-    wanted: NDArray[np.float32]
+    target: NDArray[np.float32]
 
     def network(self) -> _core.HubNetwork32:
         topology = _core.Topology(self.edges.n_vertices, self.edges.i, self.edges.j)
@@ -42,7 +42,7 @@ class Case:
     ) -> Measured:
         chosen = self.blocks() if blocks is None else blocks
         return Measured(
-            *_core.measure_stress(self.network(), self.sources, self.wanted, chosen, longest, flows, n_jobs)
+            *_core.measure_stress(self.network(), self.sources, self.target, chosen, longest, flows, n_jobs)
         )
 
 
@@ -89,8 +89,8 @@ def make_case(
     is_hub[:hub_items] = 1
     possible = np.setdiff1d(np.arange(n), [v for pair in locals_ for v in pair if not is_hub[v]])
     sources = rng.choice(possible, n_blocks * LANES).astype(np.int32)
-    wanted = rng.uniform(0.2, 3, (n_items if rows is None else rows, sources.size)).astype(np.float32)
-    return Case(edges, is_hub, sources, wanted)
+    target = rng.uniform(0.2, 3, (n_items if rows is None else rows, sources.size)).astype(np.float32)
+    return Case(edges, is_hub, sources, target)
 
 
 @st.composite
@@ -144,14 +144,14 @@ def brute_force(case: Case, columns: NDArray[Any] | None = None, longest: float 
     flow_residuals, flow_uses = np.zeros((2, n_hubs, n_hubs))
     for column in range(case.sources.size) if columns is None else columns:
         source = int(case.sources[column])
-        for target in range(len(case.wanted)):
-            if target == source:
+        for goal in range(len(case.target)):
+            if goal == source:
                 continue
-            wanted = float(case.wanted[target, column])
-            residual = min(distances[column, target], longest) - wanted
+            target = float(case.target[goal, column])
+            residual = min(distances[column, goal], longest) - target
             loss += residual**2
             n_pairs += 1
-            path = [target]
+            path = [goal]
             while path[-1] != source:
                 path.append(int(before[column, path[-1]]))
             charged = [edge_of[pair] for pair in zip(path[1:], path[:-1], strict=True)]
@@ -159,17 +159,17 @@ def brute_force(case: Case, columns: NDArray[Any] | None = None, longest: float 
                 charged = charged[:-1]
             gradient[charged] += residual
             uses[charged] += 1
-            inner = path[not case.is_hub[target] : len(path) - (not case.is_hub[source])]
+            inner = path[not case.is_hub[goal] : len(path) - (not case.is_hub[source])]
             if case.is_hub[inner[0]] and case.is_hub[inner[-1]]:
                 where = hub_number[inner[-1]], hub_number[inner[0]]
                 flow_residuals[where] += residual
                 flow_uses[where] += 1
-            if case.is_hub[target] or not charged:
+            if case.is_hub[goal] or not charged:
                 middle[charged] += 1
                 continue
             middle[charged[1:]] += 1
-            others = [distances[column, v] + edges.weight[e] for v, e in arcs[target] if e != charged[0]]
-            cost[charged[0]] += (min([longest, *others]) - wanted) ** 2 - residual**2
+            others = [distances[column, v] + edges.weight[e] for v, e in arcs[goal] if e != charged[0]]
+            cost[charged[0]] += (min([longest, *others]) - target) ** 2 - residual**2
     return Measured(loss, n_pairs, gradient, uses, cost, flow_residuals.ravel(), flow_uses.ravel()), middle
 
 
@@ -219,7 +219,7 @@ def test_flows_add_up() -> None:
     case = make_case(np.random.default_rng(1), 60, 5, n_blocks=3)
     distances, _ = shortest_paths(case)
     found = case.measure()
-    residuals = (distances[:, :60] - case.wanted.T)[case.sources[:, None] != np.arange(60)]
+    residuals = (distances[:, :60] - case.target.T)[case.sources[:, None] != np.arange(60)]
     assert found.flow_uses.sum() == found.n_pairs == residuals.size
     assert found.flow_residuals.sum() == pytest.approx(residuals.sum(), rel=1e-4)
     assert found.loss == pytest.approx((residuals**2).sum(), rel=1e-5)
@@ -238,8 +238,8 @@ def test_gradient_of_hub_edges_is_half_the_derivative() -> None:
     def loss(edge: int, step: float) -> float:
         moved = edges.with_dtype(np.float64)
         moved.weight[edge] += step
-        distances, _ = shortest_paths(Case(moved, case.is_hub, case.sources, case.wanted))
-        residuals = distances[:, :30] - case.wanted.T
+        distances, _ = shortest_paths(Case(moved, case.is_hub, case.sources, case.target))
+        residuals = distances[:, :30] - case.target.T
         return float((residuals[case.sources[:, None] != np.arange(30)] ** 2).sum())
 
     between = np.flatnonzero(edges.i >= 30)
@@ -268,7 +268,7 @@ def test_cost_of_hub_edges(seed: int, n_hubs: int) -> None:
                 if before[column, far] != near:
                     continue
                 items = [v for v in behind[int(far)] if v < 20]
-                residual = distances[column, items] - case.wanted[items, column]
+                residual = distances[column, items] - case.target[items, column]
                 other = [
                     distances[column, a] + edges.weight[o]
                     for o in range(edges.i.size)
@@ -288,12 +288,12 @@ def test_cost_of_a_hub_edge_is_the_rise_without_it() -> None:
     j = np.array([6, 6, 7, 7, 8, 8, 7, 8, 8], np.int32)
     weight = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 1.1, 1.3], np.float32)
     sources = (np.arange(LANES) % 6).astype(np.int32)
-    wanted = np.random.default_rng(0).uniform(0.5, 4, (6, LANES)).astype(np.float32)
+    target = np.random.default_rng(0).uniform(0.5, 4, (6, LANES)).astype(np.float32)
     is_hub = (np.arange(9) >= 6).astype(np.uint8)
-    full = Case(Edges(9, 6, i, j, weight), is_hub, sources, wanted).measure()
+    full = Case(Edges(9, 6, i, j, weight), is_hub, sources, target).measure()
     for edge in (6, 7, 8):
         keep = np.arange(9) != edge
-        less = Case(Edges(9, 6, i[keep], j[keep], weight[keep]), is_hub, sources, wanted).measure()
+        less = Case(Edges(9, 6, i[keep], j[keep], weight[keep]), is_hub, sources, target).measure()
         assert full.cost[edge] == pytest.approx(less.loss - full.loss, rel=1e-4)
 
 
@@ -333,29 +333,29 @@ def test_stress_has_the_same_bits_for_any_number_of_threads() -> None:
 
 def test_bad_arguments_of_stress() -> None:
     case = make_case(np.random.default_rng(7), 10, 2)
-    hubs, sources, wanted, blocks = case.network(), case.sources, case.wanted, case.blocks()
+    hubs, sources, target, blocks = case.network(), case.sources, case.target, case.blocks()
 
     def measure(**changes: Any) -> None:
-        arguments: dict[str, Any] = {"sources": sources, "wanted": wanted, "blocks": blocks, "n_jobs": 1} | changes
+        arguments: dict[str, Any] = {"sources": sources, "target": target, "blocks": blocks, "n_jobs": 1} | changes
         _core.measure_stress(hubs, longest=1.0, with_flows=False, **arguments)
 
     measure()
     with pytest.raises(ValueError, match=r"sources has 31 entries"):
         measure(sources=sources[:-1].copy())
     with pytest.raises(ValueError, match=f"sources has 31 entries, not a multiple of {LANES}"):
-        measure(sources=sources[:-1].copy(), wanted=wanted[:, :-1].copy())
+        measure(sources=sources[:-1].copy(), target=target[:, :-1].copy())
     for block in (2, -1):
         with pytest.raises(IndexError, match=f"there is no block {block}"):
             measure(blocks=np.array([0, block], np.int32))
     with pytest.raises(ValueError, match="wanted has more rows than there are vertices"):
-        measure(wanted=np.ones((13, sources.size), np.float32))
+        measure(target=np.ones((13, sources.size), np.float32))
     for vertex in (12, -1):
         with pytest.raises(IndexError, match=rf"sources\[3\] = {vertex}"):
             measure(sources=np.where(np.arange(sources.size) == 3, vertex, sources).astype(np.int32))
     with pytest.raises(ValueError, match="n_jobs = 0"):
         measure(n_jobs=0)
     with pytest.raises(TypeError, match="incompatible"):
-        measure(wanted=wanted[0].copy())
+        measure(target=target[0].copy())
 
 
 # -- attach
@@ -366,21 +366,21 @@ class Places:
     """Hubs, their distances to the sources, and items that look for some."""
 
     sources: NDArray[np.int32]
-    wanted: NDArray[np.float32]
+    target: NDArray[np.float32]
     distances: NDArray[np.float32]
     first_column: int = 0
 
     def attach(
         self, n_arcs: int, items: NDArray[np.int32] | None = None, n_jobs: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-        chosen = np.arange(len(self.wanted), dtype=np.int32) if items is None else items
-        return _core.attach(chosen, self.sources, self.wanted, self.distances, self.first_column, n_arcs, n_jobs)
+        chosen = np.arange(len(self.target), dtype=np.int32) if items is None else items
+        return _core.attach(chosen, self.sources, self.target, self.distances, self.first_column, n_arcs, n_jobs)
 
     def window(self, item: int) -> tuple[Floats, Floats]:
         """What an item looks at: wanted distances and those from the hubs, without its own columns."""
         columns = slice(self.first_column, self.first_column + self.distances.shape[1])
         others = self.sources[columns] != item
-        return self.wanted[item, columns][others].astype(float), self.distances[:, others].astype(float)
+        return self.target[item, columns][others].astype(float), self.distances[:, others].astype(float)
 
 
 def make_places(
@@ -389,10 +389,10 @@ def make_places(
     """Points of a plane: an item's own distance is 0, as it is in use."""
     items, hubs = rng.normal(size=(n_items, 2)), rng.normal(size=(n_hubs, 2))
     sources = rng.integers(0, n_items, (first_block + n_blocks + n_after) * LANES).astype(np.int32)
-    wanted = np.linalg.norm(items[:, None] - items[sources], axis=2)
+    target = np.linalg.norm(items[:, None] - items[sources], axis=2)
     columns = slice(first_block * LANES, (first_block + n_blocks) * LANES)
     distances = np.linalg.norm(hubs[:, None] - items[sources[columns]], axis=2) + rng.uniform(0, 0.5, (n_hubs, 1))
-    return Places(sources, wanted.astype(np.float32), distances.astype(np.float32), first_block * LANES)
+    return Places(sources, target.astype(np.float32), distances.astype(np.float32), first_block * LANES)
 
 
 @st.composite
@@ -411,18 +411,18 @@ def places(draw: st.DrawFn) -> Places:
 @settings(max_examples=60, deadline=None)
 def test_attachments(places: Places, n_arcs: int) -> None:
     hubs, weights, errors = places.attach(n_arcs)
-    n_items, n_hubs = len(places.wanted), len(places.distances)
+    n_items, n_hubs = len(places.target), len(places.distances)
     k = min(n_arcs, n_hubs)
     assert hubs.shape == errors.shape == (n_items, k)
     assert weights.shape == (n_items, k, k)
     assert (weights >= 0).all()
     for item in range(n_items):
-        wanted, distances = places.window(item)
-        if wanted.size == 0:
+        target, distances = places.window(item)
+        if target.size == 0:
             continue
         # The first hub is the best of all, with the mean as its weight.
-        best = np.maximum((wanted - distances).mean(axis=1), 0)
-        alone = ((distances + best[:, None] - wanted) ** 2).sum(axis=1)
+        best = np.maximum((target - distances).mean(axis=1), 0)
+        alone = ((distances + best[:, None] - target) ** 2).sum(axis=1)
         first = hubs[item, 0]
         assert alone[first] <= alone.min() + 1e-4
         assert weights[item, 0, 0] == pytest.approx(best[first], abs=1e-5)
@@ -431,8 +431,8 @@ def test_attachments(places: Places, n_arcs: int) -> None:
         assert len(set(hubs[item, :n_found].tolist())) == n_found
         for taken in range(1, n_found + 1):
             chosen = hubs[item, :taken]
-            ways = distances[chosen] + weights[item, taken - 1, :taken, None]
-            error = ((ways.min(axis=0) - wanted) ** 2).sum()
+            paths = distances[chosen] + weights[item, taken - 1, :taken, None]
+            error = ((paths.min(axis=0) - target) ** 2).sum()
             assert errors[item, taken - 1] == pytest.approx(error, rel=1e-4, abs=1e-5)
         # Each arc helps; from where none does there are no more.
         assert (np.diff(errors[item, :n_found]) < 0).all()
@@ -446,8 +446,8 @@ def test_second_hub_is_found_where_one_is_not_enough() -> None:
     places = make_places(rng, 50, 12, n_blocks=8)
     places.sources[:] = -1
     pairs = np.array([rng.choice(12, 2, replace=False) for _ in range(50)])
-    ways = places.distances[pairs] + rng.uniform(0.05, 0.3, (50, 2, 1)).astype(np.float32)
-    places.wanted = ways.min(axis=1)
+    paths = places.distances[pairs] + rng.uniform(0.05, 0.3, (50, 2, 1)).astype(np.float32)
+    places.target = paths.min(axis=1)
     _, _, errors = places.attach(2)
     worth_it = errors[:, 0] > 1
     assert worth_it.sum() > 20
@@ -457,7 +457,7 @@ def test_second_hub_is_found_where_one_is_not_enough() -> None:
 def test_an_item_on_a_hub_needs_no_second() -> None:
     places = make_places(np.random.default_rng(1), 10, 5)
     places.sources[:] = -1
-    places.wanted = places.distances[np.arange(10) % 5]
+    places.target = places.distances[np.arange(10) % 5]
     hubs, weights, errors = places.attach(3)
     np.testing.assert_array_equal(hubs, np.stack([np.arange(10) % 5, np.full(10, -1), np.full(10, -1)], axis=1))
     np.testing.assert_allclose(weights[:, 0, 0], 0, atol=1e-6)
@@ -469,35 +469,35 @@ def test_own_columns_do_not_count() -> None:
     places = make_places(np.random.default_rng(2), 12, 6, n_blocks=4)
     plain = places.attach(3)
     own = places.sources[None] == np.arange(12)[:, None]
-    odd = Places(places.sources, np.where(own, np.float32(9), places.wanted), places.distances)
+    odd = Places(places.sources, np.where(own, np.float32(9), places.target), places.distances)
     changed = odd.attach(3)
     np.testing.assert_array_equal(plain[0][:, 0], changed[0][:, 0])
     np.testing.assert_allclose(plain[1][:, 0, 0], changed[1][:, 0, 0], atol=1e-5)
     np.testing.assert_allclose(plain[2][:, 0], changed[2][:, 0], atol=1e-3)
-    nobody = Places(np.full_like(places.sources, -1), odd.wanted, places.distances)
+    nobody = Places(np.full_like(places.sources, -1), odd.target, places.distances)
     assert (nobody.attach(3)[2][:, 0] > plain[2][:, 0] + 1).all()
 
 
 def test_sources_that_are_no_items() -> None:
     """-1, or a vertex beyond the rows, is somebody else."""
     places = make_places(np.random.default_rng(3), 12, 6)
-    nowhere = Places(np.full_like(places.sources, -1), places.wanted, places.distances)
-    beyond = Places(np.full_like(places.sources, 12), places.wanted, places.distances)
+    nowhere = Places(np.full_like(places.sources, -1), places.target, places.distances)
+    beyond = Places(np.full_like(places.sources, 12), places.target, places.distances)
     for mine, other in zip(nowhere.attach(3), beyond.attach(3), strict=True):
         assert mine.tobytes() == other.tobytes()
-    wanted, distances = places.wanted[0].astype(float), places.distances.astype(float)
-    best = np.maximum((wanted - distances).mean(axis=1), 0)
-    error = ((distances + best[:, None] - wanted) ** 2).sum(axis=1).min()
+    target, distances = places.target[0].astype(float), places.distances.astype(float)
+    best = np.maximum((target - distances).mean(axis=1), 0)
+    error = ((distances + best[:, None] - target) ** 2).sum(axis=1).min()
     assert nowhere.attach(1)[2][0, 0] == pytest.approx(error, rel=1e-4)
 
 
 def test_a_window_is_a_table_of_its_own() -> None:
     places = make_places(np.random.default_rng(4), 30, 8, n_blocks=2, first_block=1, n_after=1)
     columns = slice(LANES, 3 * LANES)
-    cut = Places(places.sources[columns].copy(), places.wanted[:, columns].copy(), places.distances)
+    cut = Places(places.sources[columns].copy(), places.target[:, columns].copy(), places.distances)
     for mine, other in zip(places.attach(3), cut.attach(3), strict=True):
         assert mine.tobytes() == other.tobytes()
-    begin = Places(places.sources, places.wanted, places.distances, 0)
+    begin = Places(places.sources, places.target, places.distances, 0)
     assert begin.attach(3)[2].tobytes() != cut.attach(3)[2].tobytes()
 
 
@@ -528,7 +528,7 @@ def test_bad_arguments_of_attach() -> None:
         arguments: dict[str, Any] = {
             "items": items,
             "sources": places.sources,
-            "wanted": places.wanted,
+            "target": places.target,
             "distances": places.distances,
             "first_column": 0,
             "n_jobs": 1,
@@ -542,7 +542,7 @@ def test_bad_arguments_of_attach() -> None:
     with pytest.raises(ValueError, match="sources has 31 entries"):
         attach(sources=places.sources[:-1].copy())
     with pytest.raises(ValueError, match=f"not a multiple of {LANES}"):
-        attach(sources=places.sources[:-1].copy(), wanted=places.wanted[:, :-1].copy())
+        attach(sources=places.sources[:-1].copy(), target=places.target[:, :-1].copy())
     for first_column, width in ((1, 32), (LANES, 32), (0, 31), (33, LANES), (0, 48)):
         with pytest.raises(ValueError, match=f"distances has {width} columns, which is no window"):
             attach(first_column=first_column, distances=np.ones((4, width), np.float32))

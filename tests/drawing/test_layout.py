@@ -50,10 +50,10 @@ def test_one_vertex(method: Method) -> None:
 
 def test_scaling_keeps_distances_of_a_plane() -> None:
     points = np.random.default_rng(0).uniform(size=(40, 2))
-    wanted = squareform(pdist(points))
+    target = squareform(pdist(points))
     i, j = np.triu_indices(40, 1)
-    drawn = squareform(pdist(place(Graph.from_edges(i, j, wanted[i, j]), "mds")))
-    np.testing.assert_allclose(drawn / drawn.max(), wanted / wanted.max(), atol=1e-3)
+    drawn = squareform(pdist(place(Graph.from_edges(i, j, target[i, j]), "mds")))
+    np.testing.assert_allclose(drawn / drawn.max(), target / target.max(), atol=1e-3)
 
 
 @pytest.mark.parametrize("method", ["tsne", "mds"])

@@ -106,10 +106,10 @@ def test_errors_are_those_of_the_methods(tmp_path: Path) -> None:
         "PCA": PCA(5).fit(X),
     }
     for name, model in models.items():
-        wanted = evaluate(model, Space(X), random_state=0)
-        assert found[name][2] == number(wanted.mse)
-        assert found[name][3] == f"{wanted.relative_error:.1%}"
-        assert found[name][5] == f"{wanted.recall:.1%}"
+        target = evaluate(model, Space(X), random_state=0)
+        assert found[name][2] == number(target.mse)
+        assert found[name][3] == f"{target.relative_error:.1%}"
+        assert found[name][5] == f"{target.recall:.1%}"
     compressor.graph_.save(tmp_path / "graph.prodige")
     assert found["graph"][:2] == [
         number(compressor.graph_.numbers_per_item),

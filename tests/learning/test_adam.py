@@ -19,17 +19,17 @@ def test_softplus_and_back(values: list[float]) -> None:
 
 def test_steps_are_those_of_torch() -> None:
     rng = np.random.default_rng(0)
-    start, wanted = rng.uniform(0.1, 3, size=(2, 20)).astype(np.float32)
+    start, target = rng.uniform(0.1, 3, size=(2, 20)).astype(np.float32)
     weights = Weights.of(start)
     theta = torch.nn.Parameter(torch.from_numpy(weights.theta.copy()))
     optimizer = torch.optim.Adam([theta], lr=0.05, betas=(0.9, 0.99), eps=1e-12)
     for step in range(1, 31):
-        weights = weights.descend(2 * (weights.value - wanted), 0.05, step, least=1e-12)
+        weights = weights.descend(2 * (weights.value - target), 0.05, step, least=1e-12)
         optimizer.zero_grad()
-        ((torch.nn.functional.softplus(theta) - torch.from_numpy(wanted)) ** 2).sum().backward()  # type: ignore[no-untyped-call]
+        ((torch.nn.functional.softplus(theta) - torch.from_numpy(target)) ** 2).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         np.testing.assert_allclose(weights.theta, theta.detach().numpy(), rtol=1e-4, atol=1e-5)
-    assert np.abs(weights.value - wanted).sum() < np.abs(start - wanted).sum() / 2
+    assert np.abs(weights.value - target).sum() < np.abs(start - target).sum() / 2
 
 
 def test_kept_weights_keep_their_state() -> None:

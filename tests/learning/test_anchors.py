@@ -364,23 +364,23 @@ def cloud(n: int = 300) -> Any:
     return (rng.normal(size=(n, 5)) + 4 * rng.normal(size=(6, 5))[rng.randint(6, size=n)]).astype(np.float32)
 
 
-def error_of(layer: AnchorEmbedding, wanted: Any) -> float:
+def error_of(layer: AnchorEmbedding, target: Any) -> float:
     plain = layer(torch.arange(layer.num_embeddings)).detach().numpy() * float(layer.scale) + layer.center.numpy()
-    return float(np.mean((plain - wanted) ** 2))
+    return float(np.mean((plain - target) ** 2))
 
 
 def test_vectors_become_distances() -> None:
-    from prodige.learning.anchors_from_vectors import hang_on_hubs
+    from prodige.learning.anchors_from_vectors import attach_to_hubs
 
     X = cloud()
-    _, wanted = hang_on_hubs(X, n_anchors=6, numbers_per_item=8, random_state=0, n_jobs=1)
+    _, target = attach_to_hubs(X, n_anchors=6, numbers_per_item=8, random_state=0, n_jobs=1)
     layers = [
         AnchorEmbedding.from_vectors(X, 6, 8, padding_idx=0, n_steps=n_steps, random_state=0, n_jobs=1)
         for n_steps in (0, 60)
     ]
-    errors = [error_of(layer, wanted) for layer in layers]
+    errors = [error_of(layer, target) for layer in layers]
     assert errors[1] < 0.8 * errors[0]
-    assert errors[1] < 0.1 * wanted.var(axis=0).mean()
+    assert errors[1] < 0.1 * target.var(axis=0).mean()
     for layer in layers:
         assert 6.5 < layer.graph.numbers_per_item <= 8
         assert layer.freeze().graph.numbers_per_item == layer.graph.numbers_per_item

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prodige.learning.anchors_from_coordinates import (
+    attach_to_anchors,
     best_edges,
     choose_edges,
     directions,
     far_enough,
-    hang_on_far_anchors,
 )
 
 
@@ -41,7 +41,7 @@ def test_directions_keep_lengths_and_share_the_first_dimension(n_dimensions: int
     ("n", "n_anchors", "numbers"), [(200, 5, 6), (200, 20, 4.5), (50, 3, 10), (9, 2, 10), (1, 1, 10)]
 )
 def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
-    graph, _, _ = hang_on_far_anchors(points(n, n_anchors), numbers, random_state=0, n_jobs=1)
+    graph, _, _ = attach_to_anchors(points(n, n_anchors), numbers, random_state=0, n_jobs=1)
     assert graph.numbers_per_item <= numbers
     assert n < 200 or graph.numbers_per_item > numbers - 2 / n  # no room for another edge
     n_hubs = graph.n_vertices - n - n_anchors
@@ -56,7 +56,7 @@ def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
 def test_distances_are_the_coordinates_of_own_hubs(factor: float) -> None:
     """The search finds no way that is shorter than one over a hub of the item's own."""
     X = points() * np.float32(factor)
-    graph, offset, scale = hang_on_far_anchors(X, 7, n_hubs=12, random_state=0, n_jobs=1)
+    graph, offset, scale = attach_to_anchors(X, 7, n_hubs=12, random_state=0, n_jobs=1)
     anchors = np.arange(graph.n_vertices - 5, graph.n_vertices)
     found = graph(np.arange(200), anchors).detach().numpy()
     weight = graph.weight.detach().numpy()
@@ -73,50 +73,50 @@ def test_distances_are_the_coordinates_of_own_hubs(factor: float) -> None:
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 1000), n_hubs=st.integers(1, 12), spare=st.integers(0, 300))
 def test_every_edge_lowers_the_error(seed: int, n_hubs: int, spare: int) -> None:
-    wanted, hubs = points(60, 4, seed), points(n_hubs, 4, seed + 1)
+    target, hubs = points(60, 4, seed), points(n_hubs, 4, seed + 1)
     hubs -= hubs.mean(axis=1, keepdims=True)
     weights = np.random.RandomState(seed).uniform(size=60)
     errors = []
     for n_edges in (60, 60 + spare // 2, 60 + spare):
-        item, hub, length = choose_edges(wanted, hubs, weights, n_edges)
+        item, hub, length = choose_edges(target, hubs, weights, n_edges)
         assert item.size <= n_edges
         assert np.unique(item * n_hubs + hub).size == item.size  # no two between the same
         assert set(item) == set(range(60))
         found = coordinates_of(hubs, item, hub, length, 60)
-        errors.append(float(weights @ np.square(found - wanted).sum(axis=1)))
+        errors.append(float(weights @ np.square(found - target).sum(axis=1)))
     assert errors == sorted(errors, reverse=True)
 
 
 def test_the_first_edge_is_the_best_of_all() -> None:
     """An item's only edge has the least error of all hubs, with the best length: checked by trying them."""
-    wanted, hubs = points(40, 6), points(7, 6, seed=1)
+    target, hubs = points(40, 6), points(7, 6, seed=1)
     hubs -= hubs.mean(axis=1, keepdims=True)
-    item, hub, length = choose_edges(wanted, hubs, np.ones(40), 40)
+    item, hub, length = choose_edges(target, hubs, np.ones(40), 40)
     assert item.tolist() == list(range(40))
-    missing = wanted[:, None] - hubs
+    missing = target[:, None] - hubs
     errors = np.square(missing - missing.mean(axis=2, keepdims=True)).sum(axis=2)
     np.testing.assert_array_equal(hub, errors.argmin(axis=1))
     np.testing.assert_allclose(length, missing.mean(axis=2)[np.arange(40), hub], rtol=1e-4, atol=1e-6)
 
 
 def test_gains_are_what_the_edge_brings() -> None:
-    wanted, hubs = points(700, 6), points(9, 6, seed=1)  # more than a block
+    target, hubs = points(700, 6), points(9, 6, seed=1)  # more than a block
     hubs -= hubs.mean(axis=1, keepdims=True)
-    _, first, length = choose_edges(wanted, hubs, np.ones(700), 700)
+    _, first, length = choose_edges(target, hubs, np.ones(700), 700)
     found = hubs[first] + length[:, None]
     taken = np.stack([first, np.full(700, -1)], axis=1)
-    gain, hub, longer = best_edges(wanted, found, taken, hubs)
+    gain, hub, longer = best_edges(target, found, taken, hubs)
     assert (hub[gain > 0] != first[gain > 0]).all()
     after = np.minimum(found, hubs[hub] + longer[:, None])
-    lower = np.square(found - wanted).sum(axis=1) - np.square(after - wanted).sum(axis=1)
+    lower = np.square(found - target).sum(axis=1) - np.square(after - target).sum(axis=1)
     np.testing.assert_allclose(gain[gain > 0], lower[gain > 0], rtol=1e-3, atol=1e-4)
     assert (gain > 0).mean() > 0.5
 
 
 def test_heavy_items_get_more_edges() -> None:
-    wanted, hubs = points(), points(10, seed=1)
+    target, hubs = points(), points(10, seed=1)
     hubs -= hubs.mean(axis=1, keepdims=True)
-    item, _, _ = choose_edges(wanted, hubs, np.repeat([100.0, 1.0], [20, 180]), 240)
+    item, _, _ = choose_edges(target, hubs, np.repeat([100.0, 1.0], [20, 180]), 240)
     degrees = np.bincount(item)
     assert degrees[:20].mean() > 2 * degrees[20:].mean()
 
@@ -131,7 +131,7 @@ def test_no_way_over_another_hub_is_shorter() -> None:
 
 
 def test_items_that_are_all_alike() -> None:
-    graph, offset, scale = hang_on_far_anchors(np.zeros((30, 3)), 5, random_state=0, n_jobs=1)
+    graph, offset, scale = attach_to_anchors(np.zeros((30, 3)), 5, random_state=0, n_jobs=1)
     found = graph(np.arange(30), np.arange(graph.n_vertices - 3, graph.n_vertices)).detach().numpy()
     np.testing.assert_allclose((found - offset) / scale, 0, atol=1e-5)
 
@@ -149,4 +149,4 @@ def test_items_that_are_all_alike() -> None:
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        hang_on_far_anchors(**{"coordinates": points(), "n_jobs": 1, **arguments})
+        attach_to_anchors(**{"coordinates": points(), "n_jobs": 1, **arguments})

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from prodige.learning.anchors_from_vectors import hang_on_hubs, nearest_hubs, share_budget, share_edges
+from prodige.learning.anchors_from_vectors import attach_to_hubs, nearest_hubs, share_budget, share_edges
 
 
 def points(n: int = 200, seed: int = 0) -> Any:
@@ -20,11 +20,11 @@ def points(n: int = 200, seed: int = 0) -> Any:
 
 @pytest.mark.parametrize(("n", "n_anchors", "numbers"), [(200, 10, 10), (200, 40, 6), (50, 3, 4.5), (9, 2, 10)])
 def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
-    graph, wanted = hang_on_hubs(points(n), n_anchors, numbers, random_state=0, n_jobs=1)
+    graph, target = attach_to_hubs(points(n), n_anchors, numbers, random_state=0, n_jobs=1)
     assert 0.8 * numbers <= graph.numbers_per_item <= numbers
     n_hubs = graph.n_vertices - n - n_anchors
     assert n_hubs >= 1
-    assert wanted.shape == (n, n_anchors)
+    assert target.shape == (n, n_anchors)
     i, j = graph.i.numpy(), graph.j.numpy()
     is_item = i < n
     assert set(i[is_item]) == set(range(n))  # each has an edge
@@ -35,16 +35,16 @@ def test_the_budget_is_kept(n: int, n_anchors: int, numbers: float) -> None:
 
 def test_no_distance_is_shorter_than_that_of_the_vectors() -> None:
     """Edges have the lengths of straight lines, so ways over hubs can only be longer."""
-    graph, wanted = hang_on_hubs(points(), 10, 10, random_state=0, n_jobs=1)
+    graph, target = attach_to_hubs(points(), 10, 10, random_state=0, n_jobs=1)
     anchors = np.arange(graph.n_vertices - 10, graph.n_vertices)
     found = graph(np.arange(200), anchors).detach().numpy()
-    assert (found >= wanted * (1 - 1e-4)).all()
+    assert (found >= target * (1 - 1e-4)).all()
 
 
 def test_heavy_items_get_more_edges() -> None:
     weights = np.ones(200)
     weights[:20] = 100
-    graph, _ = hang_on_hubs(points(), 5, 9, sample_weight=weights, random_state=0, n_jobs=1)
+    graph, _ = attach_to_hubs(points(), 5, 9, sample_weight=weights, random_state=0, n_jobs=1)
     degrees = np.bincount(graph.i.numpy(), minlength=200)[:200]
     assert degrees[:20].min() > degrees[20:].max()
 
@@ -107,4 +107,4 @@ def test_what_a_refusal_asks_for_is_enough(n_items: int, n_anchors: int, numbers
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        hang_on_hubs(**{"X": points(), "n_anchors": 5, "n_jobs": 1, **arguments})
+        attach_to_hubs(**{"X": points(), "n_anchors": 5, "n_jobs": 1, **arguments})

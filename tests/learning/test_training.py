@@ -18,7 +18,7 @@ from prodige.learning.training import Callback, State, constant, fit
 from strategies import hub_graph, point_graph
 
 POINTS = point_graph(60, 5, 5)
-WANTED = torch.from_numpy(
+TARGET = torch.from_numpy(
     np.linalg.norm(
         np.random.default_rng(1).normal(size=(60, 1, 3)) - np.random.default_rng(1).normal(size=(60, 3)), axis=2
     )
@@ -26,7 +26,7 @@ WANTED = torch.from_numpy(
 
 
 def squared(model: Any, sources: torch.Tensor) -> torch.Tensor:
-    loss: torch.Tensor = (model(sources) - WANTED[sources].to(model.theta_w.dtype)).square().mean(1)
+    loss: torch.Tensor = (model(sources) - TARGET[sources].to(model.theta_w.dtype)).square().mean(1)
     return loss
 
 
@@ -90,9 +90,9 @@ def test_same_seed_same_bits_for_any_number_of_threads() -> None:
 
 def test_budget_is_met_and_importance_beats_chance() -> None:
     losses = {}
-    for way in ("importance", "chance"):
+    for path in ("importance", "chance"):
         embedding = make(hub_graph(60, 4, 40))
-        if way == "importance":
+        if path == "importance":
             embedding.importance = Importance(curvature=2 / (32 * 60))
         else:
             with torch.no_grad():
@@ -102,7 +102,7 @@ def test_budget_is_met_and_importance_beats_chance() -> None:
         assert embedding.freeze().is_connected
         sizes = [record["n_edges"] for record in result.history_]
         assert sizes == sorted(sizes, reverse=True)
-        losses[way] = squared(embedding.eval(), torch.arange(60)).mean().item()
+        losses[path] = squared(embedding.eval(), torch.arange(60)).mean().item()
     assert losses["importance"] < losses["chance"]
 
 
@@ -263,7 +263,7 @@ def interrupted_run(
     optimizer = torch.optim.Adam(embedding.parameters(), lr=0.05, foreach=False)  # one parameter after the other
 
     def loss(model: Any, sources: torch.Tensor) -> torch.Tensor:
-        losses: torch.Tensor = (model(sources) - WANTED[sources, :12]).square().mean(1)
+        losses: torch.Tensor = (model(sources) - TARGET[sources, :12]).square().mean(1)
         return losses
 
     budget = Budget(4, start=0.0, end=0.9)
@@ -406,7 +406,7 @@ def test_any_model_that_owns_an_embedding() -> None:
     model = Scaled()
     result = fit(
         model,
-        lambda m, s: (m(s) - WANTED[s]).square().mean(),
+        lambda m, s: (m(s) - TARGET[s]).square().mean(),
         n_steps=100,
         learning_rate=0.05,
         random_state=0,

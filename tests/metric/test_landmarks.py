@@ -38,16 +38,16 @@ def test_landmarks(n_items: int, n_landmarks: int) -> None:
     else:  # each once at most, as many as full blocks hold
         assert counts.max() == 1
         assert sources.size == min(n_items, n_landmarks) // _core.LANES * _core.LANES
-    assert drawn.wanted.shape == (n_items, sources.size)
-    assert drawn.wanted.dtype == np.float32
-    np.testing.assert_allclose(drawn.wanted, cdist(points, points[sources]), atol=1e-5)
-    assert (drawn.wanted[sources, np.arange(sources.size)] == 0).all()
+    assert drawn.target.shape == (n_items, sources.size)
+    assert drawn.target.dtype == np.float32
+    np.testing.assert_allclose(drawn.target, cdist(points, points[sources]), atol=1e-5)
+    assert (drawn.target[sources, np.arange(sources.size)] == 0).all()
 
 
 def test_draw_follows_the_seed() -> None:
     first, again, other = draw(500, 64, 3)[0], draw(500, 64, 3)[0], draw(500, 64, 4)[0]
     assert first.sources.tolist() == again.sources.tolist() != other.sources.tolist()
-    np.testing.assert_array_equal(first.wanted, again.wanted)
+    np.testing.assert_array_equal(first.target, again.target)
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

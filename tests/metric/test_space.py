@@ -61,13 +61,13 @@ def test_distances_match_sklearn(X: Any, metric: Any, dense: NDArray[Any]) -> No
     np.fill_diagonal(expected, 0)
     assert space.n_items == 60
     sources, targets = np.array([7, 0, 7, 59]), np.array([3, 7, 0])
-    for found, wanted in (
+    for found, target in (
         (space.distances(np.arange(60)), expected),
         (space.distances(sources), expected[sources]),
         (space.distances(sources, targets), expected[np.ix_(sources, targets)]),
     ):
         assert found.dtype == np.float32
-        np.testing.assert_allclose(found, wanted, atol=2e-6 * max(1, expected.max()))
+        np.testing.assert_allclose(found, target, atol=2e-6 * max(1, expected.max()))
     assert (space.distances(np.arange(60)).diagonal() == 0).all()
     assert (space.distances(sources, sources)[[0, 0, 2], [0, 2, 0]] == 0).all()
 
@@ -147,11 +147,11 @@ def test_blocks_cover_everything_once(monkeypatch: pytest.MonkeyPatch, sources: 
     for size in (1, 60, 7 * 60, 1 << 24):
         monkeypatch.setattr(module, "_BLOCK", size)
         parts = list(space.blocks(sources))
-        wanted = np.arange(60) if sources is None else sources
+        target = np.arange(60) if sources is None else sources
         assert max(ids.size for ids, _ in parts) <= max(1, size // 60)
-        np.testing.assert_array_equal(np.concatenate([ids for ids, _ in parts]), wanted)
+        np.testing.assert_array_equal(np.concatenate([ids for ids, _ in parts]), target)
         found = np.concatenate([distances for _, distances in parts])
-        np.testing.assert_allclose(found, space.distances(wanted), atol=1e-5)
+        np.testing.assert_allclose(found, space.distances(target), atol=1e-5)
 
 
 # -- what is no metric

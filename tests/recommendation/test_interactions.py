@@ -138,9 +138,9 @@ def test_best_is_what_sorting_gives(n_rows: int, n_columns: int, n: int, n_value
     scores = rng.integers(0, n_values, (n_rows, n_columns)).astype(np.float32)
     scores[rng.random(scores.shape) < rng.choice([0, 0.2, 0.99])] = -np.inf
     n = min(n, n_columns)
-    for found, wanted in zip(best(scores, n), sorted_rows(scores, n), strict=True):
-        assert found.dtype == wanted.dtype
-        assert_array_equal(found, wanted)
+    for found, target in zip(best(scores, n), sorted_rows(scores, n), strict=True):
+        assert found.dtype == target.dtype
+        assert_array_equal(found, target)
 
 
 @pytest.mark.parametrize("n", [1, 10, 300, 2999, 3000])
@@ -148,22 +148,22 @@ def test_best_of_long_rows(n: int) -> None:
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=3000), np.zeros(3000), np.arange(3000), -np.arange(3000), np.repeat([1, 0], 1500)]
     scores = np.array([*rows, np.where(np.arange(3000) == 2999, np.inf, -np.inf)], dtype=np.float32)
-    for found, wanted in zip(best(scores, n), sorted_rows(scores, n), strict=True):
-        assert_array_equal(found, wanted)
+    for found, target in zip(best(scores, n), sorted_rows(scores, n), strict=True):
+        assert_array_equal(found, target)
 
 
 def test_best_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = np.random.default_rng(0).normal(size=(23, 50)).astype(np.float32)
     whole = best(scores, 4)
     monkeypatch.setattr(interactions, "_CACHED", 150)
-    for found, wanted in zip(best(scores, 4), whole, strict=True):
-        assert_array_equal(found, wanted)
+    for found, target in zip(best(scores, 4), whole, strict=True):
+        assert_array_equal(found, target)
 
 
 # -- recommenders ----------------------------------------------------------------------------------------------------
 
 SCORES = np.random.default_rng(1).integers(0, 8, (7, 12)).astype(np.float32)
-MET = np.random.default_rng(2).random((7, 12)) < 0.3
+INTERACTED = np.random.default_rng(2).random((7, 12)) < 0.3
 
 
 def test_sizes_are_kept() -> None:
@@ -191,57 +191,63 @@ def test_recommend_is_what_sorting_gives(n: int, block: int, monkeypatch: pytest
     monkeypatch.setattr(interactions, "_BLOCK", block)
     model = fitted(SCORES)
     users = np.array([6, 0, 3, 3, 5])
-    left = np.where(MET[users], -np.inf, SCORES[users]).astype(np.float32)
+    left = np.where(INTERACTED[users], -np.inf, SCORES[users]).astype(np.float32)
     left[:, [2, 4]] = -np.inf
     for user_items in (
-        MET[users],
-        csr_array(MET)[users],
-        csr_matrix(MET)[users],
-        csr_array(MET).tocoo().tocsr()[users],
+        INTERACTED[users],
+        csr_array(INTERACTED)[users],
+        csr_matrix(INTERACTED)[users],
+        csr_array(INTERACTED).tocoo().tocsr()[users],
     ):
         ids, scores = model.recommend(users, user_items, N=n, filter_items=[4, 2, 4])
         assert ids.dtype == np.int32
         assert scores.dtype == np.float32
         assert ids.shape == (5, n)
-        wanted = sorted_rows(left, n)
-        assert_array_equal(ids, wanted[0])
-        assert_array_equal(scores, wanted[1])
+        target = sorted_rows(left, n)
+        assert_array_equal(ids, target[0])
+        assert_array_equal(scores, target[1])
     # Of some items only.
     left[:, [0, 1, 9]] = -np.inf
     chosen = [11, 3, 5, 6, 7, 8, 10, 3, 2]
-    ids, scores = model.recommend(users, MET[users], N=n, filter_items=[2, 4], items=chosen)
-    wanted = sorted_rows(left, n)
-    assert_array_equal(ids, wanted[0])
-    assert_array_equal(scores, wanted[1])
+    ids, scores = model.recommend(users, INTERACTED[users], N=n, filter_items=[2, 4], items=chosen)
+    target = sorted_rows(left, n)
+    assert_array_equal(ids, target[0])
+    assert_array_equal(scores, target[1])
 
 
 def test_a_single_user() -> None:
     model = fitted(SCORES)
-    many = model.recommend([4], MET[[4]], N=3)
-    for user_items in (MET[[4]], MET[4], csr_array(MET)[[4]], csr_array(MET)[4], csr_matrix(MET)[4]):
+    many = model.recommend([4], INTERACTED[[4]], N=3)
+    for user_items in (
+        INTERACTED[[4]],
+        INTERACTED[4],
+        csr_array(INTERACTED)[[4]],
+        csr_array(INTERACTED)[4],
+        csr_matrix(INTERACTED)[4],
+    ):
         ids, scores = model.recommend(4, user_items, N=3)
         assert_array_equal(ids, many[0][0])
         assert_array_equal(scores, many[1][0])
-    assert model.recommend(np.int32(4), MET[4], N=3)[0].shape == (3,)
-    assert model.recommend([], MET[:0], N=3)[0].shape == (0, 3)
+    assert model.recommend(np.int32(4), INTERACTED[4], N=3)[0].shape == (3,)
+    assert model.recommend([], INTERACTED[:0], N=3)[0].shape == (0, 3)
 
 
 @pytest.mark.parametrize("users", [4, [4, 1]])
 def test_no_items_to_choose_from(users: Any) -> None:
-    ids, scores = fitted(SCORES).recommend(users, MET[users], N=3, items=[])
+    ids, scores = fitted(SCORES).recommend(users, INTERACTED[users], N=3, items=[])
     assert ids.shape == scores.shape == (*np.shape(users), 3)
     assert (ids == -1).all()
     assert (scores == -np.inf).all()
-    nothing_left = fitted(SCORES).recommend(users, MET[users], N=3, items=[5], filter_items=[5])
+    nothing_left = fitted(SCORES).recommend(users, INTERACTED[users], N=3, items=[5], filter_items=[5])
     assert (nothing_left[0] == -1).all()
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64", "longdouble"])
 def test_what_was_met_in_every_type(dtype: str) -> None:
-    model, met = fitted(SCORES), MET.astype(dtype)
-    check_interactions(met)  # what can be fitted can be asked about
-    wanted = model.recommend(np.arange(7), MET, N=5)
-    for found, expected in zip(model.recommend(np.arange(7), met, N=5), wanted, strict=True):
+    model, interacted = fitted(SCORES), INTERACTED.astype(dtype)
+    check_interactions(interacted)  # what can be fitted can be asked about
+    target = model.recommend(np.arange(7), INTERACTED, N=5)
+    for found, expected in zip(model.recommend(np.arange(7), interacted, N=5), target, strict=True):
         assert_array_equal(found, expected)
 
 
@@ -253,8 +259,8 @@ def test_what_was_met_must_be_numbers() -> None:
 def test_large_answers_for_no_reason() -> None:
     model = fitted(SCORES)
     with pytest.raises(ValueError, match=r"N = 2147483647 makes an answer of 32.0 GiB, and there are 12 items; N = 12"):
-        model.recommend([0, 1], MET[:2], N=2**31 - 1)
-    assert model.recommend([0, 1], MET[:2], N=10_000)[0].shape == (2, 10_000)
+        model.recommend([0, 1], INTERACTED[:2], N=2**31 - 1)
+    assert model.recommend([0, 1], INTERACTED[:2], N=10_000)[0].shape == (2, 10_000)
 
 
 def test_nothing_is_left_out_unless_asked() -> None:
@@ -277,41 +283,41 @@ def test_items_that_cannot_be_reached_are_not_recommended() -> None:
 
 def test_bad_questions() -> None:
     model = fitted(SCORES)
-    met = csr_array(MET)
+    interacted = csr_array(INTERACTED)
     with pytest.raises(ValueError, match=r"user_items is needed .* user_items=train\[users\]"):
         model.recommend([0])
     with pytest.raises(
         ValueError, match=r"each of the 2 users .* the 12 items, got shape \(7, 12\); pass train\[users\]"
     ):
-        model.recommend([0, 1], met)
+        model.recommend([0, 1], interacted)
     with pytest.raises(ValueError, match=r"got shape \(1, 11\)"):
-        model.recommend(0, met[[0], :11])
+        model.recommend(0, interacted[[0], :11])
     with pytest.raises(ValueError, match=r"got shape \(12,\)"):
-        model.recommend([0, 1], MET[0])
+        model.recommend([0, 1], INTERACTED[0])
     for users in ([0, 7], [0, -1]):
         with pytest.raises(IndexError, match=r"users\[1\] = (7|-1) is not a user: .* users 0 to 6"):
-            model.recommend(users, met[:2])
+            model.recommend(users, interacted[:2])
         with pytest.raises(IndexError, match=r"not a user"):
             model.scores(users)
     with pytest.raises(IndexError, match=r"items\[0\] = 12 is not an item: .* items 0 to 11"):
         model.scores([0], [12])
     with pytest.raises(IndexError, match=r"filter_items\[0\] = -1"):
-        model.recommend(0, MET[0], filter_items=[-1])
+        model.recommend(0, INTERACTED[0], filter_items=[-1])
     with pytest.raises(TypeError, match=r"users must hold integers \(user ids\)"):
-        model.recommend([0.5], MET[0])
+        model.recommend([0.5], INTERACTED[0])
     with pytest.raises(TypeError, match="users must hold integers"):
         model.scores(["alice"])
     with pytest.raises(ValueError, match="users must be one-dimensional"):
         model.scores([[0]])
     for n in (0, -1):
         with pytest.raises(ValueError, match="N must be between 1"):
-            model.recommend(0, MET[0], N=n)
+            model.recommend(0, INTERACTED[0], N=n)
     with pytest.raises(TypeError, match="N must be an integer"):
-        model.recommend(0, MET[0], N=2.5)  # type: ignore[arg-type]
+        model.recommend(0, INTERACTED[0], N=2.5)  # type: ignore[arg-type]
 
 
 def test_nan_is_no_score() -> None:
     table = SCORES.copy()
     table[3, 5] = np.nan
     with pytest.raises(ValueError, match="nan as the score of user 3 for item 5"):
-        fitted(table).recommend([1, 3], MET[[1, 3]])
+        fitted(table).recommend([1, 3], INTERACTED[[1, 3]])

@@ -43,12 +43,12 @@ def make(seed: int, n_users: int = 12, n_items: int = 30, n_values: int = 6) -> 
 def ranks(scores: Any, train: Any, held_out: Any, negatives: Any) -> tuple[list[int], list[int]]:
     """Ranks among the sampled and among all items, one comparison at a time."""
     sampled, full = [], []
-    met = train.toarray() > 0
+    interacted = train.toarray() > 0
     for user, held in enumerate(held_out):
         if held >= 0:
             ahead = [scores[user, item] >= scores[user, held] for item in negatives[user]]
             sampled.append(1 + sum(ahead))
-            others = [item for item in range(met.shape[1]) if item != held and not met[user, item]]
+            others = [item for item in range(interacted.shape[1]) if item != held and not interacted[user, item]]
             full.append(1 + sum(scores[user, item] >= scores[user, held] for item in others))
     return sampled, full
 
@@ -103,8 +103,8 @@ def test_splits_are_seeded() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_negatives_are_new_to_the_user(seed: int) -> None:
     _, train, held_out, _ = make(seed)
-    met = train.toarray() > 0
-    room = int((~met).sum(axis=1).min()) - 1
+    interacted = train.toarray() > 0
+    room = int((~interacted).sum(axis=1).min()) - 1
     negatives = sample_negatives(train, held_out, room, random_state=seed)
     assert negatives.shape == (12, room)
     for user, row in enumerate(negatives):
@@ -112,11 +112,11 @@ def test_negatives_are_new_to_the_user(seed: int) -> None:
             assert (row == -1).all()
             continue
         assert np.unique(row).size == room
-        assert not met[user, row].any()
+        assert not interacted[user, row].any()
         assert held_out[user] not in row
     with pytest.raises(ValueError, match=rf"n_negatives = {room + 20} is too many: there are \d+ items"):
         sample_negatives(train, held_out, room + 20)
-    most = int((~met)[held_out >= 0].sum(axis=1).max())
+    most = int((~interacted)[held_out >= 0].sum(axis=1).max())
     with pytest.raises(ValueError, match=rf"n_negatives = {most} is too many: there are \d+ items that user \d+"):
         sample_negatives(train, held_out, most)
 
@@ -213,10 +213,10 @@ def test_bad_input() -> None:
     bad[4, 7] = np.nan
     with pytest.raises(ValueError, match="nan as the score of user 4 for item 7"):
         evaluate_ranking(Table(bad), train, held_out)
-    met = held_out.copy()
-    met[2] = csr_array(train).indices[train.indptr[2]]
+    interacted = held_out.copy()
+    interacted[2] = csr_array(train).indices[train.indptr[2]]
     with pytest.raises(ValueError, match=r"held_out\[2\] is among the items that user 2 has met in train"):
-        evaluate_ranking(model, train, met)
+        evaluate_ranking(model, train, interacted)
     with pytest.raises(ValueError, match=r"one item of each of the 12 users, got shape \(11,\)"):
         evaluate_ranking(model, train, held_out[:11])
     with pytest.raises(IndexError, match=r"held_out\[0\] = 30 is not an item: there are items 0 to 29"):

@@ -45,10 +45,10 @@ def model(train: csr_array) -> GraphRecommender:
 
 @pytest.mark.parametrize("edges", EDGES)
 def test_better_than_chance_within_the_budget(edges: Any) -> None:
-    met = crowds(300, 60)
-    train, held_out = leave_one_out(met, random_state=0)
+    interacted = crowds(300, 60)
+    train, held_out = leave_one_out(interacted, random_state=0)
     model = GraphRecommender(numbers_per_item=6, edges=edges, random_state=0, n_jobs=1).fit(train)
-    report = evaluate_ranking(model, train, held_out, sample_negatives(met, held_out, 20, random_state=0))
+    report = evaluate_ranking(model, train, held_out, sample_negatives(interacted, held_out, 20, random_state=0))
     # Half of the items are of the own crowd: a perfect guess of the crowd gives 10 of 21.
     assert report.sampled is not None
     assert report.sampled.hit_ratio[10] > (0.75 if edges == "hubs" else 0.6)
@@ -95,22 +95,22 @@ def test_a_time_limit_that_is_too_short_for_anything(edges: Any, train: csr_arra
 
 def test_a_time_limit_holds_for_all_that_a_fit_does() -> None:
     """In seconds of the processor: the clock of a busy machine says nothing."""
-    met = many(20_000, 5000)
+    interacted = many(20_000, 5000)
     for max_time in (0.5, 3):
         began = time.process_time()
-        model = GraphRecommender(random_state=0, n_jobs=1, max_time=max_time).fit(met)
+        model = GraphRecommender(random_state=0, n_jobs=1, max_time=max_time).fit(interacted)
         assert time.process_time() - began < max_time + 2
         users = np.arange(0, 20_000, 100)
-        ids, _ = model.recommend(users, met[users])
+        ids, _ = model.recommend(users, interacted[users])
         assert (ids % 10 == users[:, None] % 10).mean() > 0.2  # twice as good as chance
 
 
 @pytest.mark.parametrize("edges", EDGES)
 def test_any_number_of_threads_gives_the_same_graph(edges: Any) -> None:
-    met = many(2000, 500)
+    interacted = many(2000, 500)
     graphs = [
         GraphRecommender(5, edges, random_state=0, n_jobs=n_jobs, callbacks=[lambda status: status.step == 1])
-        .fit(met)
+        .fit(interacted)
         .graph_
         for n_jobs in (1, 2, 3)
     ]
@@ -177,8 +177,8 @@ LATE = {
 @pytest.mark.parametrize(("edges", "stage"), [(edges, stage) for edges, stages in LATE.items() for stage in stages])
 def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pressed once, when a stage has just begun or is just done."""
-    met = crowds(200, 40).toarray()
-    met[17] = 0
+    interacted = crowds(200, 40).toarray()
+    interacted[17] = 0
     module, *holders, name = stage.split(".")
     holder: Any = importlib.import_module(f"prodige.{module}")
     for inner in holders:
@@ -199,10 +199,10 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
     monkeypatch.setattr(holder, name, staticmethod(pressed) if name == "start" else pressed)
     model = GraphRecommender(6, edges, random_state=0, n_jobs=1)
     with pytest.warns(ConvergenceWarning, match="interrupted: graph_ is the best so far"):
-        model.fit(met)
+        model.fit(interacted)
     assert model.stopped_ == "interrupt"
     assert model.numbers_per_item_ <= 6
-    ids = model.recommend(np.arange(200), met, N=5)[0]
+    ids = model.recommend(np.arange(200), interacted, N=5)[0]
     assert (ids % 2 == np.arange(200)[:, None] % 2).mean() > 0.55  # half of the items are of the own crowd
 
 
@@ -224,7 +224,7 @@ def test_ctrl_c_in_a_callback(edges: Any, train: csr_array) -> None:
 
 def test_ctrl_c_at_any_moment() -> None:
     """Real signals: a fit either keeps a graph and says so, or there was none yet and the old model stays."""
-    met = many(3000, 500)
+    interacted = many(3000, 500)
     old = GraphRecommender(random_state=0, n_jobs=1).fit(crowds(50, 20))
     kept = []
     for delay in np.linspace(0.05, 1.5, 10):
@@ -234,7 +234,7 @@ def test_ctrl_c_at_any_moment() -> None:
             timer = threading.Timer(delay, signal.raise_signal, [signal.SIGINT])
             try:
                 timer.start()
-                model.fit(met)
+                model.fit(interacted)
             except KeyboardInterrupt:
                 assert (model.n_users_, model.graph_) == (50, old.graph_)
                 continue
@@ -313,9 +313,9 @@ def test_distances_that_are_not_kept_are_the_same(model: GraphRecommender, monke
 
 def test_recommends_what_is_near_and_new(train: csr_array, model: GraphRecommender) -> None:
     ids, scores = model.recommend(np.arange(200), train, N=5)
-    met = train.toarray()
-    assert not met[np.arange(200)[:, None], ids].any()
-    all_scores = np.where(met > 0, -np.inf, model.scores(np.arange(200)))
+    interacted = train.toarray()
+    assert not interacted[np.arange(200)[:, None], ids].any()
+    all_scores = np.where(interacted > 0, -np.inf, model.scores(np.arange(200)))
     assert scores == pytest.approx(-np.sort(-all_scores, axis=1)[:, :5])
     assert (ids % 2 == np.arange(200)[:, None] % 2).mean() > 0.95
 
@@ -396,8 +396,8 @@ def test_an_interrupted_question_changes_nothing(
             question(asked)
         assert n_calls == 1
         assert asked.n_users_ == 200
-        for found, wanted in zip(asked.recommend(users, train, N=5), expected, strict=True):
-            assert (found == wanted).all()
+        for found, target in zip(asked.recommend(users, train, N=5), expected, strict=True):
+            assert (found == target).all()
 
 
 # -- alike -----------------------------------------------------------------------------------------------------------
@@ -422,14 +422,14 @@ def test_similar_items_and_users(model: GraphRecommender) -> None:
 
 
 def test_users_and_items_without_interactions() -> None:
-    met = crowds(200, 40).toarray()
-    met[::2, 0] = 1
-    met[17] = 0
-    met[:, 39] = 0
-    model = GraphRecommender(random_state=0).fit(met)
+    interacted = crowds(200, 40).toarray()
+    interacted[::2, 0] = 1
+    interacted[17] = 0
+    interacted[:, 39] = 0
+    model = GraphRecommender(random_state=0).fit(interacted)
     assert np.isfinite(model.distances(np.arange(200))).all()
     assert (model.distances(np.arange(200)).argmax(axis=1) == 39).mean() > 0.9
-    popularity = met.sum(axis=0)
+    popularity = interacted.sum(axis=0)
     ids, _ = model.recommend(17, N=10, filter_already_liked_items=False)
     assert popularity[ids].mean() > popularity.mean()
 
@@ -463,13 +463,13 @@ def test_known_users_change_their_minds(train: csr_array) -> None:
 
 
 def test_new_users_of_a_graph_without_hubs() -> None:
-    met = crowds(60, 20)
-    model = GraphRecommender(numbers_per_item=8, edges="bipartite", random_state=0, n_jobs=1).fit(met)
-    model.partial_fit_users([60], met[[4]])
-    ids, _ = model.recommend(60, met[[4]], N=5)
+    interacted = crowds(60, 20)
+    model = GraphRecommender(numbers_per_item=8, edges="bipartite", random_state=0, n_jobs=1).fit(interacted)
+    model.partial_fit_users([60], interacted[[4]])
+    ids, _ = model.recommend(60, interacted[[4]], N=5)
     assert (ids % 2 == 0).mean() > 0.5  # of the crowd of user 4
     with pytest.raises(ValueError, match=r"users\[0\] = 3 is known"):
-        model.partial_fit_users([3], met[[4]])
+        model.partial_fit_users([3], interacted[[4]])
 
 
 @pytest.mark.parametrize(
@@ -507,8 +507,8 @@ def test_a_failed_placement_changes_nothing(
             model.partial_fit_users(users, train[:2])
         except error:
             assert (model.n_users_, model.n_items_, model.graph_, model.user_labels_) == (200, 40, graph, names)
-            for found, wanted in zip(model.recommend(np.arange(200), train), before, strict=True):
-                assert (found == wanted).all()
+            for found, target in zip(model.recommend(np.arange(200), train), before, strict=True):
+                assert (found == target).all()
         else:
             break
     monkeypatch.undo()
@@ -583,8 +583,10 @@ def test_names_never_meet_the_graph_of_another(train: csr_array, tmp_path: Path)
     """Two models take turns in one file while it is read."""
     path, other = tmp_path / "model.prodige", crowds(60, 20)
     models = [
-        GraphRecommender(random_state=0, n_jobs=1).fit(met, item_labels=[f"{name} {x}" for x in range(met.shape[1])])
-        for met, name in ((train, "book"), (other, "song"))
+        GraphRecommender(random_state=0, n_jobs=1).fit(
+            interacted, item_labels=[f"{name} {x}" for x in range(interacted.shape[1])]
+        )
+        for interacted, name in ((train, "book"), (other, "song"))
     ]
     known = {model.graph_: model.item_labels_ for model in models}
     models[0].save(path)

@@ -102,8 +102,8 @@ def test_the_error_is_that_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(DistanceCompressor, "fit", keep)
     (row,) = table1.run(make(), 8, ["graph"], n_seeds=1, n_jobs=1)["rows"]
-    wanted = np.square(graphs[0].distances() - Space(X).distances(np.arange(80)), dtype=np.float64).mean()
-    assert row["mse"] == [pytest.approx(wanted)]
+    target = np.square(graphs[0].distances() - Space(X).distances(np.arange(80)), dtype=np.float64).mean()
+    assert row["mse"] == [pytest.approx(target)]
     assert row["numbers_per_item"] == graphs[0].numbers_per_item
 
 

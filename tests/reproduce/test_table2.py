@@ -104,8 +104,8 @@ def test_figures() -> None:
     assert all(len(row["figures"]) == len(row["seconds"]) > 0 for row in rows.values())
     assert said[0] == "pinterest, 4 numbers: popularity, seed 0"
     assert "pinterest, 4 numbers: ALS, settings" in said
-    wanted = evaluate_ranking(Popularity().fit(TABLE), TRAIN, HELD_OUT, NEGATIVES)
-    assert rows["popularity"]["figures"][0].keys() == wanted.to_dict().keys()
+    target = evaluate_ranking(Popularity().fit(TABLE), TRAIN, HELD_OUT, NEGATIVES)
+    assert rows["popularity"]["figures"][0].keys() == target.to_dict().keys()
     assert rows["als"]["paper"] == {"HR@5": 0.37005, "HR@10": 0.51815}
     assert rows["normal"]["paper"] == {"HR@5": 0.50213, "HR@10": 0.66192}
     assert rows["hubs"]["paper"] == rows["bpr"]["paper"] == rows["ease"]["paper"] == {}

@@ -51,10 +51,10 @@ def test_values_and_gradients_are_those_of_torch(lengths: list[int], width: int,
     values = torch.from_numpy(rng.normal(size=(5, IN)).astype(np.float32))
     weights = torch.from_numpy(rng.normal(size=(len(lengths), OUT)).astype(np.float32))
     results = []
-    for way in (convolution, lambda *given: by_torch(convolution, *given)):
+    for path in (convolution, lambda *given: by_torch(convolution, *given)):
         convolution.zero_grad()
         vectors = values.clone().requires_grad_()
-        answer = way(vectors, tokens, offsets)
+        answer = path(vectors, tokens, offsets)
         (answer * weights).sum().backward()
         gradients = [vectors.grad, convolution.weight.grad, convolution.bias.grad]
         # Texts without tokens leave vectors and filters without a gradient, or with zeros.

@@ -44,9 +44,9 @@ def test_task_vectors_keep_the_distances_of_products() -> None:
     assert vectors.shape == (60, 15)
     assert np.mean(vectors**2) == pytest.approx(1, rel=1e-5)
     values = products(network)
-    wanted = np.linalg.norm(values[:, None] - values[None], axis=2)
+    target = np.linalg.norm(values[:, None] - values[None], axis=2)
     found = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
-    ratio = (found / np.where(wanted > 0, wanted, 1))[~np.eye(60, dtype=bool)]
+    ratio = (found / np.where(target > 0, target, 1))[~np.eye(60, dtype=bool)]
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-3)
     spread = np.average((vectors - np.average(vectors, axis=0, weights=count)) ** 2, axis=0, weights=count)
     assert (np.diff(spread) <= 1e-6).all()  # the main ones first
@@ -70,21 +70,21 @@ def test_a_moved_origin_and_another_scale_do_not_matter() -> None:
     assert take_over(student, network, weights()) == pytest.approx(1, abs=1e-4)
     inside = texts().tokens[1:-1]  # at the ends of a text zeros stand for what is not there
     assert inside.size
-    found, wanted = products(student), products(network)
+    found, target = products(student), products(network)
     constant = student.convolution.bias.detach() - network.convolution.bias.detach()
-    shift = (wanted - found)[1:].reshape(59, 3, 5).sum(axis=1)
+    shift = (target - found)[1:].reshape(59, 3, 5).sum(axis=1)
     np.testing.assert_allclose(shift, np.broadcast_to(constant.numpy(), shift.shape), atol=0.02)
 
 
 def test_what_is_met_falls_with_what_the_embedding_can_tell() -> None:
     network = teacher()
-    met = []
+    interacted = []
     for length in (8, 4, 1):
         student = teacher(length=length, seed=1)
         with torch.no_grad():
             student.embedding.weight.copy_(network.embedding.weight[:, :length])  # type: ignore[index, operator]
-        met.append(take_over(student, network, weights()))
-    assert 1 >= met[0] > met[1] > met[2] > 0
+        interacted.append(take_over(student, network, weights()))
+    assert 1 >= interacted[0] > interacted[1] > interacted[2] > 0
 
 
 def test_a_teacher_that_sees_nothing() -> None:

@@ -215,9 +215,9 @@ def test_ppmi_is_the_best_approximation(k: int, weight: float) -> None:
     ids, offsets = model.vocabulary_.encode(texts)
     counts = count_cooccurrences(ids, offsets, len(model.vocabulary_), 3, harmonic=False).toarray()
     left, values, _ = np.linalg.svd(plain_mutual_information(counts[2:, 2:], 0.8, 1.0))
-    wanted = left[:, :k] * values[:k] ** weight
+    target = left[:, :k] * values[:k] ** weight
     np.testing.assert_allclose(model.singular_values_, values[:k], rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(model.vectors_[2:] @ model.vectors_[2:].T, wanted @ wanted.T, atol=2e-3)
+    np.testing.assert_allclose(model.vectors_[2:] @ model.vectors_[2:].T, target @ target.T, atol=2e-3)
 
 
 def test_components_beyond_the_words_are_zero() -> None:

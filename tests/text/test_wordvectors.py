@@ -146,12 +146,12 @@ def test_most_similar() -> None:
     for own in (2, 9, 17):
         with np.errstate(invalid="ignore"):
             cosines = vectors @ vectors[own] / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vectors[own]))
-        wanted = sorted(
+        target = sorted(
             (-cosine, place) for place, cosine in enumerate(np.nan_to_num(cosines)) if place not in (0, 1, own)
         )
         found = words.most_similar(f"w{own}", N=5)
-        assert [token for token, _ in found] == [f"w{place}" for _, place in wanted[:5]]
-        np.testing.assert_allclose([cosine for _, cosine in found], [-cosine for cosine, _ in wanted[:5]], atol=1e-6)
+        assert [token for token, _ in found] == [f"w{place}" for _, place in target[:5]]
+        np.testing.assert_allclose([cosine for _, cosine in found], [-cosine for cosine, _ in target[:5]], atol=1e-6)
     assert len(words.most_similar("w2", N=1000)) == 37
 
 

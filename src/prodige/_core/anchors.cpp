@@ -86,7 +86,7 @@ void AnchorTrees<T>::backward(std::span<const Vertex> targets, Matrix<const T> g
         for (std::size_t p = 1; p < trees_[a].size; ++p)
             hubs_->visit_edges(trees_[a].edges[p], [&](Edge edge) { out[edge] += flows[a][p]; });
 
-    // The last arc of each way. Only its own target uses a spoke's arc, so ranges of targets share no sum.
+    // The last arc of each path. Only its own target uses a spoke's arc, so ranges of targets share no sum.
     parallel_ranges(targets.size(), n_jobs, watch, [&](std::size_t first, std::size_t end) {
         for (std::size_t a = 0; a < size(); ++a) {
             const auto incoming = gradient.row(a);

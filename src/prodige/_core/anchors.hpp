@@ -21,8 +21,8 @@ class AnchorTrees {
     const HubNetwork<T>& hubs() const noexcept { return *hubs_; }
     std::size_t size() const noexcept { return trees_.size(); }
 
-    // Row a of `out` gets the distances from anchor a to the targets, row a of `arcs` the last arc of each way
-    // (-1: no way).
+    // Row a of `out` gets the distances from anchor a to the targets, row a of `arcs` the last arc of each path
+    // (-1: no path).
     void distances(std::span<const Vertex> targets, Matrix<T> out, Matrix<std::int32_t> arcs, int n_jobs,
                    Watch& watch) const;
 

@@ -2,7 +2,7 @@
 //
 // Types of users reach items over communities: the distance of a type to an item is the shortest of (reach of the type
 // to the community + weight of the edge to the item), and a user gets items with probability softmax(-distance). The
-// cross-entropy then falls along (wanted - given) for every edge, so these two sums are all that learning needs.
+// cross-entropy then falls along (target - predicted) for every edge, so these two sums are all that learning needs.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct Membership {
 };
 
 struct Flows {
-    double loss = 0;                              // cross-entropy, added up over the types
-    std::vector<double> wanted, given;            // [type][community]
-    std::vector<double> item_wanted, item_given;  // [item][first or second]
+    double loss = 0;                                  // cross-entropy, added up over the types
+    std::vector<double> target, predicted;            // [type][community]
+    std::vector<double> item_target, item_predicted;  // [item][first or second]
 };
 
-// Row t of `wanted` is what the users of type t want of every item; its sum is their number. The sums are the same for
+// Row t of `target` is what the users of type t want of every item; its sum is their number. The sums are the same for
 // any number of threads.
-Flows measure_flows(Matrix<const float> reach, const Membership& items, Matrix<const float> wanted, int n_jobs,
+Flows measure_flows(Matrix<const float> reach, const Membership& items, Matrix<const float> target, int n_jobs,
                     Watch& watch);
 
 struct SecondEdges {
@@ -38,8 +38,8 @@ struct SecondEdges {
 };
 
 // The best second community of each item, among candidates [item][...] and offsets. Matrices have types as columns:
-// what is wanted of an item, and the reach to a community. `rate` is what a type gives at distance 0.
-SecondEdges choose_second(Matrix<const float> wanted, std::span<const float> rate, Matrix<const float> reach,
+// what the target of an item is, and the reach to a community. `rate` is what a type gives at distance 0.
+SecondEdges choose_second(Matrix<const float> target, std::span<const float> rate, Matrix<const float> reach,
                           std::span<const std::int32_t> first, Matrix<const std::int32_t> candidates,
                           std::span<const float> offsets, int n_jobs, Watch& watch);
 

@@ -107,7 +107,7 @@ class Shifts {
             const std::int32_t p = positions_[v];
             if (p != no_position && p != 0) others_[p] = best_way_in(tree, p, p, others_[p], sample);
         }
-        // Most vertices are leaves of the tree, and done. Below the others the way back in may start lower down.
+        // Most vertices are leaves of the tree, and done. Below the others the path back in may start lower down.
         for (std::size_t p = 1; p < tree.size(); ++p) {
             const std::int32_t n_searched = sizes_[p] <= searched_subtree ? sizes_[p] : 1;
             for (std::int32_t o = order_[p] + 1; o < order_[p] + n_searched; ++o) {
@@ -158,7 +158,7 @@ class Shifts {
         }
     }
 
-    // The shortest way to `top` without the edge above it that enters its subtree at `entry` and climbs up from there.
+    // The shortest path to `top` without the edge above it that enters its subtree at `entry` and climbs up from there.
     T best_way_in(const TreeView<T>& tree, std::size_t top, std::size_t entry, T best, const Sample<T>* sample) const {
         const Vertex v = tree.vertices[entry];
         const T climb = tree.distances[entry] - tree.distances[top];
@@ -166,10 +166,11 @@ class Shifts {
         for (std::int32_t arc = network_.begin(v); arc < end; ++arc) {
             const auto [u, weight] = network_.arcs()[arc];
             if (nearest_ + weight + climb >= best) break;  // arcs are sorted
-            const T way = distances_[u] + weight + climb;
-            if (!(way < best)) continue;
+            const T path = distances_[u] + weight + climb;
+            if (!(path < best)) continue;
             const Edge edge = network_.arc_edges()[arc];
-            if (edge != tree.edges[top] && !below(positions_[u], top) && (!sample || sample->present(edge))) best = way;
+            if (edge != tree.edges[top] && !below(positions_[u], top) && (!sample || sample->present(edge)))
+                best = path;
         }
         return best;
     }

@@ -76,7 +76,7 @@ struct Sampling {
     Sample<T> sample(std::size_t row) const noexcept { return {probabilities.data(), seed, groups[row]}; }
 };
 
-// Larger subtrees are not searched for ways back in: on long, thin trees that would cost the square of their length.
+// Larger subtrees are not searched for paths back in: on long, thin trees that would cost the square of their length.
 inline constexpr std::int32_t searched_subtree = 64;
 
 template <class T>
@@ -115,7 +115,7 @@ class Forest {
 
     // What the loss would rise by if a tree edge were removed, to second order in the shift of the subtree below it:
     // shift * sum(gradient) + shift^2 / 2 * sum(curvature), summed over the sources. The shift is that of the best
-    // other way to the edge's lower end: into its subtree anywhere, and up from there (straight into that end alone,
+    // other path to the edge's lower end: into its subtree anywhere, and up from there (straight into that end alone,
     // below a subtree larger than `searched_subtree`); where there is none it goes to `unreachable`. All below are
     // taken to move as far, which is at least as far as they would.
     void removal_cost(std::span<const Vertex> targets, Matrix<const T> gradient, Matrix<const T> curvature,

@@ -154,7 +154,7 @@ class HubTable {
     }
 
     // Closes the direct edges under taking several in a row (Floyd-Warshall). Only prunes: a spoke that offers no
-    // shorter way than known hub edges needs no shortcut. Skipped where it would cost more than it saves.
+    // shorter path than known hub edges needs no shortcut. Skipped where it would cost more than it saves.
     void close() noexcept {
         if (n_ > 128) return;
         for (std::size_t k = 0; k < n_; ++k)
@@ -164,8 +164,8 @@ class HubTable {
                 T* row = &bounds_[h * n_];
                 const T* from_k = &bounds_[k * n_];
                 for (std::size_t g = 0; g < n_; ++g) {
-                    const T way = to_k + from_k[g];
-                    row[g] = way < row[g] ? way : row[g];
+                    const T path = to_k + from_k[g];
+                    row[g] = path < row[g] ? path : row[g];
                 }
             }
     }

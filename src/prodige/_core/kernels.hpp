@@ -27,12 +27,12 @@ struct StressPass {
     AccessView<T> access;
     std::size_t n_core;
     std::size_t n_blocks;
-    const T* wanted;                // [vertex][column]: the distance that should come out
-    std::size_t stride;             // columns of `wanted`
+    const T* target;                // [vertex][column]: the distance that should come out
+    std::size_t stride;             // columns of `target`
     const std::int32_t* columns;    // [block]: its first column
     const std::int32_t* sources;    // [block][lane]: the source vertex
     const T* distances;             // [block][core vertex][lane]: from the source
-    T longest;                      // stands for the way of a target that loses its only arc
+    T longest;                      // stands for the path of a target that loses its only arc
     T *residuals, *uses, *costs;    // [arc]: sums over the sources whose path ends with it
     T *core_residuals, *core_uses;  // [block][core vertex][lane]: sums over the targets behind it
     T* scratch;                     // 3 * lanes for every arc of a vertex
@@ -40,8 +40,8 @@ struct StressPass {
 
 template <class T>
 struct Detour {
-    T uses;   // columns it is the shortest way for
-    T slack;  // sum of wanted - from over them: their mean is the best weight
+    T uses;   // columns it is the shortest path for
+    T slack;  // sum of target - from over them: their mean is the best weight
     T gain;   // by how much the squared error falls
 };
 
@@ -56,10 +56,10 @@ struct Kernels {
                         const T* distances, T* out, std::int32_t* arcs, std::size_t stride);
     // Sum of squared residuals of the targets first to last - 1, and everything learning wants to know about it.
     double (*stress)(const StressPass<T>& pass, std::size_t first, std::size_t last);
-    // Sum of (wanted - from - weight)² over `count` columns.
-    T (*misfit)(const T* wanted, const T* from, T weight, std::size_t count);
-    // What a further way of length from + weight would change where it is shorter than `known`.
-    Detour<T> (*detour)(const T* wanted, const T* known, const T* from, T weight, std::size_t count);
+    // Sum of (target - from - weight)² over `count` columns.
+    T (*misfit)(const T* target, const T* from, T weight, std::size_t count);
+    // What a further path of length from + weight would change where it is shorter than `known`.
+    Detour<T> (*detour)(const T* target, const T* known, const T* from, T weight, std::size_t count);
 };
 
 // A word and a context of one block of the matrix of counts, numbered within the block.

@@ -22,7 +22,7 @@ struct Arc {
 };
 
 // How a tentative distance came about: the position of the parent in the tree and the edge taken.
-struct Way {
+struct Parent {
     std::int32_t parent;
     Edge edge;
 };
@@ -32,10 +32,10 @@ struct Way {
 template <class T>
 struct Scratch {
     explicit Scratch(std::size_t n_vertices)
-        : distances(n_vertices, unreached<T>), ways(n_vertices), positions(n_vertices, no_position) {}
+        : distances(n_vertices, unreached<T>), paths(n_vertices), positions(n_vertices, no_position) {}
 
     LargeVector<T> distances;
-    LargeVector<Way> ways;
+    LargeVector<Parent> paths;
     LargeVector<std::int32_t> positions;  // of settled vertices in the tree; no_position before
     std::vector<Vertex> reached;          // vertices with a tentative distance, in the order they got one
     Queue<T> queue;
@@ -53,7 +53,7 @@ struct Scratch {
     }
 
     std::size_t bytes() const noexcept {
-        return distances.capacity() * sizeof(T) + ways.capacity() * sizeof(Way) +
+        return distances.capacity() * sizeof(T) + paths.capacity() * sizeof(Parent) +
                positions.capacity() * sizeof(std::int32_t) +
                (reached.capacity() + certain.capacity()) * sizeof(Vertex) + queue.capacity_bytes() +
                is_target.capacity();
@@ -149,7 +149,7 @@ class Network {
     const Arc<T>* arcs() const noexcept { return arcs_.data(); }
     const Edge* arc_edges() const noexcept { return arc_edges_.data(); }
 
-    // No way into a vertex can be shorter than its lightest arc (the "caliber" of Goldberg 2001).
+    // No path into a vertex can be shorter than its lightest arc (the "caliber" of Goldberg 2001).
     const T* calibers() const noexcept { return calibers_.data(); }
 
     ScratchPool<T>& scratch() const noexcept { return *scratch_; }

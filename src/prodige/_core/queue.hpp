@@ -68,7 +68,7 @@ class Queue {
 
    private:
     // Moves the hole at the root down to a leaf along the least children. The item that will fill it came from a
-    // leaf, so it nearly always belongs there: fewer comparisons than stopping on the way.
+    // leaf, so it nearly always belongs there: fewer comparisons than stopping on the path.
     std::size_t sink_hole() noexcept {
         const std::size_t size = heap_.size();
         std::size_t hole = 0;

@@ -100,7 +100,7 @@ class Search {
     }
 
     void settle(Vertex u, T distance) {
-        if constexpr (WithTree) tree_->settle(u, distance, scratch_.ways[u].parent, scratch_.ways[u].edge);
+        if constexpr (WithTree) tree_->settle(u, distance, scratch_.paths[u].parent, scratch_.paths[u].edge);
         scratch_.positions[u] = static_cast<std::int32_t>(n_settled_++);
         if constexpr (until == Until::targets)
             if (scratch_.is_target[u]) {
@@ -135,15 +135,15 @@ class Search {
         }
     }
 
-    void improve(Vertex v, T distance, Way way) {
+    void improve(Vertex v, T distance, Parent path) {
         if (!(distance < distances_[v])) return;  // a parallel edge of the same block was as good
         if constexpr (Sampled) {
-            const bool present = sample_->present(way.edge);
-            tree_->asked.push_back(way.edge);
+            const bool present = sample_->present(path.edge);
+            tree_->asked.push_back(path.edge);
             tree_->present.push_back(present);
             if (!present) return;
         }
-        reach(v, distance, way);
+        reach(v, distance, path);
         if constexpr (!ordered) {
             if (network_.topology().degree(v) == 1) return settle(v, distance);  // a leaf leads nowhere
             // Every label still to come is at least floor_, so nothing can beat this one.
@@ -152,10 +152,10 @@ class Search {
         scratch_.queue.push(distance, v);
     }
 
-    void reach(Vertex v, T distance, Way way) {
+    void reach(Vertex v, T distance, Parent path) {
         if (distances_[v] == unreached<T>) scratch_.reached.push_back(v);
         distances_[v] = distance;
-        if constexpr (WithTree) scratch_.ways[v] = way;
+        if constexpr (WithTree) scratch_.paths[v] = path;
     }
 
     // Once every vertex has a tentative distance, the largest one that may still improve bounds what an arc can be
@@ -234,14 +234,14 @@ class Search {
         return true;
     }
 
-    // The best way into v from what is settled. The source itself need not be asked: it pushed before any horizon.
+    // The best path into v from what is settled. The source itself need not be asked: it pushed before any horizon.
     void pull(Vertex v) {
         for (std::int32_t arc = network_.begin(v); arc < network_.end(v); ++arc) {
             const auto [u, weight] = network_.arcs()[arc];
             if (weight + nearest_ >= distances_[v]) break;
             if (scratch_.positions[u] != no_position && distances_[u] + weight < distances_[v]) {
                 distances_[v] = distances_[u] + weight;
-                if constexpr (WithTree) scratch_.ways[v] = {scratch_.positions[u], network_.arc_edges()[arc]};
+                if constexpr (WithTree) scratch_.paths[v] = {scratch_.positions[u], network_.arc_edges()[arc]};
             }
         }
     }
@@ -289,7 +289,7 @@ class Search {
     T nearest_ = unreached<T>;  // no vertex but the source is closer than this
     bool has_horizon_ = false;
     std::size_t n_missing_ = 0;    // targets not settled yet
-    std::size_t n_found_ = 0;      // items settled, of the k wanted
+    std::size_t n_found_ = 0;      // items settled, of the k asked for
     T reach_of_k_ = unreached<T>;  // distance of the k-th
     bool done_ = false;
 };

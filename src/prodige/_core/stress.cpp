@@ -18,7 +18,7 @@ struct CoreBlock {
     std::vector<double> flow_residuals, flow_uses;
 };
 
-// By how much a core vertex moves away if the last edge on its way is lost: the best other arc that does not come from
+// By how much a core vertex moves away if the last edge on its path is lost: the best other arc that does not come from
 // below it. Ways straight from the source are left out, so this may be too much for a neighbour of the source.
 template <class T>
 T find_shift(const Network<T>& core, const Tree<T>& tree, const std::vector<std::int32_t>& positions,
@@ -28,10 +28,10 @@ T find_shift(const Network<T>& core, const Tree<T>& tree, const std::vector<std:
     for (std::int32_t arc = core.begin(v); arc < core.end(v); ++arc) {
         std::int32_t above = positions[core.arcs()[arc].target];
         if (above == no_position || core.arc_edges()[arc] == tree.edges[position]) continue;
-        const T way = tree.distances[above] + core.arcs()[arc].weight;
-        if (!(way < best)) continue;
+        const T path = tree.distances[above] + core.arcs()[arc].weight;
+        if (!(path < best)) continue;
         while (above > position) above = tree.parents[above];
-        if (above != position) best = way;
+        if (above != position) best = path;
     }
     return std::max(best - tree.distances[position], T(0));
 }
@@ -42,17 +42,17 @@ T find_shift(const Network<T>& core, const Tree<T>& tree, const std::vector<std:
 template <class T>
 class StressMeasurement {
    public:
-    StressMeasurement(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+    StressMeasurement(const HubNetwork<T>& hubs, const Targets<T>& target, std::span<const std::int32_t> blocks,
                       T longest, bool with_flows, int n_jobs, Watch& watch)
         : hubs_(hubs),
-          wanted_(wanted),
+          target_(target),
           blocks_(blocks),
           longest_(longest),
           n_jobs_(n_jobs),
           watch_(watch),
           n_core_(hubs.layout().n_core()),
           n_hubs_(with_flows ? hubs.layout().n_hubs() : 0),
-          n_items_(wanted.distances.rows),
+          n_items_(target.distances.rows),
           columns_(blocks.size()),
           sources_(blocks.size() * lanes),
           distances_(blocks.size() * n_core_ * lanes, unreached<T>),
@@ -76,7 +76,7 @@ class StressMeasurement {
         parallel_for(blocks_.size(), n_jobs_, watch_, [&](std::size_t worker, std::size_t b) {
             columns_[b] = blocks_[b] * static_cast<std::int32_t>(lanes);
             for (std::size_t lane = 0; lane < lanes; ++lane) {
-                const Vertex source = wanted_.sources[columns_[b] + lane];
+                const Vertex source = target_.sources[columns_[b] + lane];
                 sources_[b * lanes + lane] = source;
                 Tree<T>& tree = core_blocks_[b].trees[lane];
                 hubs_.search_core(source, scratch[worker], &tree, watch_);
@@ -104,8 +104,8 @@ class StressMeasurement {
             const StressPass<T> pass{access,
                                      n_core_,
                                      blocks_.size(),
-                                     wanted_.distances.data,
-                                     wanted_.distances.columns,
+                                     target_.distances.data,
+                                     target_.distances.columns,
                                      columns_.data(),
                                      sources_.data(),
                                      distances_.data(),
@@ -207,7 +207,7 @@ class StressMeasurement {
     }
 
     const HubNetwork<T>& hubs_;
-    const Wanted<T>& wanted_;
+    const Targets<T>& target_;
     std::span<const std::int32_t> blocks_;
     T longest_;
     int n_jobs_;
@@ -224,22 +224,22 @@ class StressMeasurement {
 }  // namespace
 
 template <class T>
-Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+Stress<T> measure_stress(const HubNetwork<T>& hubs, const Targets<T>& target, std::span<const std::int32_t> blocks,
                          T longest, bool with_flows, int n_jobs, Watch& watch) {
-    return StressMeasurement<T>(hubs, wanted, blocks, longest, with_flows, n_jobs, watch).run();
+    return StressMeasurement<T>(hubs, target, blocks, longest, with_flows, n_jobs, watch).run();
 }
 
 namespace {
 
-// One item at work: its wanted distances, and the shortest way it has to each source so far.
+// One item at work: its target distances, and the shortest path it has to each source so far.
 template <class T>
 class Attaching {
    public:
-    Attaching(const Wanted<T>& wanted, Matrix<const T> from, std::size_t first_column, std::span<const T> from_sums)
-        : wanted_(wanted), from_(from), first_column_(first_column), from_sums_(from_sums), known_(from.columns) {}
+    Attaching(const Targets<T>& target, Matrix<const T> from, std::size_t first_column, std::span<const T> from_sums)
+        : target_(target), from_(from), first_column_(first_column), from_sums_(from_sums), known_(from.columns) {}
 
     void start(Vertex item, std::span<const std::int32_t> own) {
-        row_ = wanted_.distances.row(item).subspan(first_column_, from_.columns);
+        row_ = target_.distances.row(item).subspan(first_column_, from_.columns);
         own_ = own;
         sum_ = 0;
         for (const T distance : row_) sum_ += distance;
@@ -306,9 +306,9 @@ class Attaching {
                 T least = unreached<T>;
                 std::size_t choice = 0;
                 for (std::size_t a = 0; a < hubs.size(); ++a) {
-                    const T way = from_.data[hubs[a] * from_.columns + c] + weights[a];
-                    if (way < least) {
-                        least = way;
+                    const T path = from_.data[hubs[a] * from_.columns + c] + weights[a];
+                    if (path < least) {
+                        least = path;
                         choice = a;
                     }
                 }
@@ -340,16 +340,16 @@ class Attaching {
         const T* from = from_.row(h).data();
         Detour<T> detour = kernels<T>().detour(row_.data(), known_.data(), from, weight, row_.size());
         for (const std::int32_t c : own_) {
-            const T way = from[c] + weight;
-            if (!(way < known_[c])) continue;
+            const T path = from[c] + weight;
+            if (!(path < known_[c])) continue;
             detour.uses -= 1;
             detour.slack -= row_[c] - from[c];
-            detour.gain -= square(known_[c] - row_[c]) - square(way - row_[c]);
+            detour.gain -= square(known_[c] - row_[c]) - square(path - row_[c]);
         }
         return detour;
     }
 
-    const Wanted<T>& wanted_;
+    const Targets<T>& target_;
     Matrix<const T> from_;
     std::size_t first_column_;
     std::span<const T> from_sums_;
@@ -364,7 +364,7 @@ class Attaching {
 }  // namespace
 
 template <class T>
-Attachments<T> attach(std::span<const Vertex> items, const Wanted<T>& wanted, Matrix<const T> from,
+Attachments<T> attach(std::span<const Vertex> items, const Targets<T>& target, Matrix<const T> from,
                       std::size_t first_column, std::size_t n_arcs, int n_jobs, Watch& watch) {
     n_arcs = std::min({n_arcs, from.rows, Attaching<T>::most_arcs});
     Attachments<T> found{n_arcs, std::vector<std::int32_t>(items.size() * n_arcs, -1),
@@ -375,14 +375,14 @@ Attachments<T> attach(std::span<const Vertex> items, const Wanted<T>& wanted, Ma
         for (const T distance : from.row(h)) sum += distance;
         from_sums[h] = static_cast<T>(sum);
     }
-    std::vector<std::vector<std::int32_t>> own(wanted.distances.rows);
+    std::vector<std::vector<std::int32_t>> own(target.distances.rows);
     for (std::size_t c = 0; c < from.columns; ++c)
-        if (const Vertex source = wanted.sources[first_column + c];
+        if (const Vertex source = target.sources[first_column + c];
             source >= 0 && static_cast<std::size_t>(source) < own.size())
             own[source].push_back(static_cast<std::int32_t>(c));
 
     constexpr std::size_t chunk = 16;
-    std::vector<Attaching<T>> benches(std::max(n_jobs, 1), Attaching<T>(wanted, from, first_column, from_sums));
+    std::vector<Attaching<T>> benches(std::max(n_jobs, 1), Attaching<T>(target, from, first_column, from_sums));
     parallel_for((items.size() + chunk - 1) / chunk, n_jobs, watch, [&](std::size_t worker, std::size_t part) {
         Attaching<T>& bench = benches[worker];
         for (std::size_t i = part * chunk; i < std::min(items.size(), (part + 1) * chunk); ++i) {
@@ -413,9 +413,9 @@ Attachments<T> attach(std::span<const Vertex> items, const Wanted<T>& wanted, Ma
     return found;
 }
 
-template Stress<float> measure_stress<float>(const HubNetwork<float>&, const Wanted<float>&,
+template Stress<float> measure_stress<float>(const HubNetwork<float>&, const Targets<float>&,
                                              std::span<const std::int32_t>, float, bool, int, Watch&);
-template Attachments<float> attach<float>(std::span<const Vertex>, const Wanted<float>&, Matrix<const float>,
+template Attachments<float> attach<float>(std::span<const Vertex>, const Targets<float>&, Matrix<const float>,
                                           std::size_t, std::size_t, int, Watch&);
 
 }  // namespace prodige

@@ -1,4 +1,4 @@
-// Stress: the squared error of graph distances against wanted ones, and what learning needs to know about it.
+// Stress: the squared error of graph distances against target ones, and what learning needs to know about it.
 //
 // Compression asks the same question thousands of times: for a batch of sources, how far is every item from where it
 // should be, and what would change that. Trees and a matrix of distances would only be made to be summed up, so one
@@ -11,10 +11,10 @@
 
 namespace prodige {
 
-// Wanted distances from `sources` (columns) to every item (rows). The number of columns is a multiple of `lanes`. A
+// Target distances from `sources` (columns) to every item (rows). The number of columns is a multiple of `lanes`. A
 // source that is no row, such as -1, is simply somewhere else.
 template <class T>
-struct Wanted {
+struct Targets {
     std::span<const Vertex> sources;
     Matrix<const T> distances;
 };
@@ -34,7 +34,7 @@ struct Stress {
 
 // Over the blocks of `lanes` columns named by `blocks`; flows only on request, they are quadratic in the hubs.
 template <class T>
-Stress<T> measure_stress(const HubNetwork<T>& hubs, const Wanted<T>& wanted, std::span<const std::int32_t> blocks,
+Stress<T> measure_stress(const HubNetwork<T>& hubs, const Targets<T>& target, std::span<const std::int32_t> blocks,
                          T longest, bool with_flows, int n_jobs, Watch& watch);
 
 // The best few hubs for an item, found one after the other: its distances to the sources come out as the shortest of
@@ -50,7 +50,7 @@ struct Attachments {
 // Row h of `from` has the distances of hub h to the sources of the columns first_column and on; a window of a thousand
 // columns is enough to choose by.
 template <class T>
-Attachments<T> attach(std::span<const Vertex> items, const Wanted<T>& wanted, Matrix<const T> from,
+Attachments<T> attach(std::span<const Vertex> items, const Targets<T>& target, Matrix<const T> from,
                       std::size_t first_column, std::size_t n_arcs, int n_jobs, Watch& watch);
 
 }  // namespace prodige

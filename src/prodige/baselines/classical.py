@@ -67,7 +67,7 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     return Start(embedding, mean, landmarks, distances)
 
 
-def best_scale(given: NDArray[np.float32], wanted: NDArray[np.float32]) -> float:
+def best_scale(predicted: NDArray[np.float32], target: NDArray[np.float32]) -> float:
     """Return the factor that brings distances closest to the wanted ones; 1 where they are all 0."""
-    product, square = (float(np.vdot(given.ravel(), other.ravel())) for other in (wanted, given))
+    product, square = (float(np.vdot(predicted.ravel(), other.ravel())) for other in (target, predicted))
     return product / square if product > 0 else 1.0

@@ -67,10 +67,10 @@ def descend(
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * cosine(step / n_steps)
             sources = next(batches)
-            given = distances(sources)
-            wanted = torch.from_numpy(space.distances(sources.numpy())).to(given.dtype).div_(unit)
+            predicted = distances(sources)
+            target = torch.from_numpy(space.distances(sources.numpy())).to(predicted.dtype).div_(unit)
             optimizer.zero_grad()
-            loss = (given - wanted).square().mean()
+            loss = (predicted - target).square().mean()
             value = float(loss.detach()) * unit**2
             check_finite("loss", value, step)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -163,13 +163,13 @@ def start(
         items[:, : n_factors - 1] = factors / np.maximum(np.linalg.norm(factors, axis=1, keepdims=True), 1e-12)
         items[:, : n_factors - 1] += random.normal(scale=0.1, size=factors.shape)  # equal items must be able to part
     items *= _RADIUS
-    met = user_items.astype(bool).astype(np.float64)
-    users = (met @ items) / np.maximum(np.diff(user_items.indptr), 1)[:, None]
+    interacted = user_items.astype(bool).astype(np.float64)
+    users = (interacted @ items) / np.maximum(np.diff(user_items.indptr), 1)[:, None]
     return users.astype(np.float32), items.astype(np.float32)
 
 
 def softmax_loss(
-    points: torch.Tensor, items: torch.Tensor, met: csr_array, sample: torch.Tensor | None = None
+    points: torch.Tensor, items: torch.Tensor, interacted: csr_array, sample: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Return the mean over users of the mean over items x they met of −log softmax(−d(u, ·))_x.
 
@@ -192,9 +192,9 @@ def softmax_loss(
     >>> softmax_loss(torch.zeros(1, 1), torch.tensor([[1.0], [-1.0]]), csr_array([[1, 0]]))
     tensor(0.6931)
     """
-    counts = np.diff(met.indptr)
+    counts = np.diff(interacted.indptr)
     row = torch.from_numpy(np.repeat(np.arange(counts.size), counts))
-    item = torch.from_numpy(met.indices.astype(np.int64))
+    item = torch.from_numpy(interacted.indices.astype(np.int64))
     weight = torch.tensor(np.repeat(1 / counts, counts).astype(np.float32))  # aligned, for the product below
     steps = points.index_select(0, row) - items.index_select(0, item)
     attraction = steps.square().sum(dim=1).clamp(min=_NEAR).sqrt() @ weight

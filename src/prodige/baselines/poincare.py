@@ -178,14 +178,14 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     length = np.linalg.norm(begin.embedding, axis=1)
     direction = begin.embedding / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
     judges = begin.landmarks[:_JUDGES]
-    wanted = begin.distances[:_JUDGES]
+    target = begin.distances[:_JUDGES]
     best: tuple[float, torch.Tensor, float] | None = None
     for radius in (length, star_radii(begin)):
         for size in _SIZES if scale is None else (1 / scale,):
             points = torch.tensor(direction * np.tanh(np.minimum(radius * size, 12) / 2)[:, None])
-            given = hyperbolic(points, torch.from_numpy(judges)).float().numpy()
-            factor = best_scale(given, wanted) if scale is None else scale
-            error = float(np.square(given * np.float32(factor) - wanted).mean())
+            predicted = hyperbolic(points, torch.from_numpy(judges)).float().numpy()
+            factor = best_scale(predicted, target) if scale is None else scale
+            error = float(np.square(predicted * np.float32(factor) - target).mean())
             if best is None or error < best[0]:
                 best = error, points, factor
     assert best is not None

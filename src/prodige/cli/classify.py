@@ -77,8 +77,8 @@ def classify(
     check_combination(is_saved, texts, output)
 
     with loading():
-        from prodige.classification import GraphTextClassifier  # noqa: F401
         from prodige.cli.labelled import read_labelled, read_lines
+        from prodige.text.classifier import GraphTextClassifier  # noqa: F401
 
     silent = quiet or as_json
     figures: dict[str, Any] = {"input": str(source)}

@@ -150,8 +150,8 @@ def find_columns(names: list[str], columns: Columns, notes: list[str]) -> tuple[
     if len(names) < 2:
         raise ValueError("it has one column where users and items should be; cells must be separated by commas or tabs")
     found = {
-        kind: find_column(names, f"--{kind}-column", wanted) if wanted is not None else known_column(names, kind)
-        for kind, wanted in (("user", columns.user), ("item", columns.item), ("weight", columns.weight))
+        kind: find_column(names, f"--{kind}-column", target) if target is not None else known_column(names, kind)
+        for kind, target in (("user", columns.user), ("item", columns.item), ("weight", columns.weight))
     }
     for kind in ("user", "item"):
         if found[kind] is None:
@@ -212,7 +212,7 @@ def listed(names: list[str], places: Iterable[int]) -> str:
     return ", ".join(f"{place + 1} ({names[place]!r})" if names[place] else f"{place + 1}" for place in places)
 
 
-def find_column(names: list[str], option: str, wanted: str) -> int:
+def find_column(names: list[str], option: str, target: str) -> int:
     """Return the place of a column by its name, or by its number from 1.
 
     Examples
@@ -221,15 +221,15 @@ def find_column(names: list[str], option: str, wanted: str) -> int:
     >>> find_column(["reader", "book"], "--item-column", "book"), find_column(["", ""], "--item-column", "2")
     (1, 1)
     """
-    if names.count(wanted) > 1:
-        same = [place for place, name in enumerate(names) if name == wanted]
-        raise ValueError(f"it has {len(same)} columns {wanted!r}: {listed(names, same)}; give {option} a number")
-    if wanted in names:
-        return names.index(wanted)
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(names):
-        return int(wanted) - 1
+    if names.count(target) > 1:
+        same = [place for place, name in enumerate(names) if name == target]
+        raise ValueError(f"it has {len(same)} columns {target!r}: {listed(names, same)}; give {option} a number")
+    if target in names:
+        return names.index(target)
+    if target.isdecimal() and 1 <= int(target) <= len(names):
+        return int(target) - 1
     known = ", ".join(repr(name) for name in names if name) or "none with a name"
-    raise ValueError(f"there is no column {wanted!r} for {option}; there are {len(names)}: {known}")
+    raise ValueError(f"there is no column {target!r} for {option}; there are {len(names)}: {known}")
 
 
 def parse(lines: Iterable[Line], n_columns: int, places: tuple[int, int, int | None]) -> Iterator[Pair]:

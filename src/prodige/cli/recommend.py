@@ -59,7 +59,7 @@ def recommend(
     output: Path | None = typer.Option(
         None, "--output", "-o", help="File to save the fitted graph in.", show_default=False
     ),
-    met: Path | None = typer.Option(
+    interacted: Path | None = typer.Option(
         None, help="Pairs whose items are left out, if SOURCE is a saved graph.", show_default=False
     ),
     numbers: float = typer.Option(
@@ -102,11 +102,11 @@ def recommend(
 ) -> None:
     """Recommend items to users, from pairs of users and items or from a saved graph."""
     is_saved = source.suffix.lower() == SAVED
-    check_combination(is_saved, bool(user), output, met)
+    check_combination(is_saved, bool(user), output, interacted)
 
     with loading():
         from prodige.cli.pairs import Columns, read_pairs
-        from prodige.recommendation import GraphRecommender  # noqa: F401
+        from prodige.recommendation.recommender import GraphRecommender  # noqa: F401
 
     silent = quiet or as_json
     columns = Columns(user_column, item_column, weight_column)
@@ -114,7 +114,7 @@ def recommend(
     if is_saved:
         model, notes, interrupted = load(source), [], False
         users, items = model.user_labels_ or [], model.item_labels_ or []
-        pairs = None if met is None else read_pairs(met, columns, header)
+        pairs = None if interacted is None else read_pairs(interacted, columns, header)
         if pairs is None:
             notes.append("what users have met is not in a saved graph, so it is not left out; --met names the pairs")
     else:
@@ -155,13 +155,13 @@ def recommend(
 # -- before the fit --------------------------------------------------------------------------------------------------
 
 
-def check_combination(is_saved: bool, has_user: bool, output: Path | None, met: Path | None) -> None:
+def check_combination(is_saved: bool, has_user: bool, output: Path | None, interacted: Path | None) -> None:
     """Refuse options that contradict each other, and a command that asks for nothing."""
     if is_saved and output is not None:
         raise typer.BadParameter(
             "a saved graph is asked, not fitted: there is nothing to save", param_hint="'--output'"
         )
-    if not is_saved and met is not None:
+    if not is_saved and interacted is not None:
         raise typer.BadParameter("what users have met is in SOURCE already", param_hint="'--met'")
     if not has_user and (is_saved or output is None):
         raise typer.BadParameter(
@@ -170,7 +170,7 @@ def check_combination(is_saved: bool, has_user: bool, output: Path | None, met: 
         )
 
 
-def check_users(wanted: list[str], users: list[str]) -> list[int]:
+def check_users(target: list[str], users: list[str]) -> list[int]:
     """Return the numbers of users, or leave with a usage error if one is not known.
 
     Examples
@@ -180,13 +180,13 @@ def check_users(wanted: list[str], users: list[str]) -> list[int]:
     [1]
     """
     places = {label: place for place, label in enumerate(users)}
-    for label in wanted:
+    for label in target:
         if label not in places:
             some = ", ".join(repr(printable(one)) for one in users[:3])
             raise typer.BadParameter(
                 f"{printable(label)!r} is not a user: there are {len(users):,}, such as {some}", param_hint="'--user'"
             )
-    return [places[label] for label in wanted]
+    return [places[label] for label in target]
 
 
 # -- the graph -------------------------------------------------------------------------------------------------------
@@ -243,13 +243,13 @@ def load(path: Path) -> GraphRecommender:
 
 
 def ask(
-    model: GraphRecommender, wanted: list[str], users: list[str], items: list[str], pairs: Pairs | None, n: int
+    model: GraphRecommender, target: list[str], users: list[str], items: list[str], pairs: Pairs | None, n: int
 ) -> list[dict[str, Any]]:
     """Return what to recommend to each user, best first."""
-    if not wanted:
+    if not target:
         return []
-    rows = check_users(wanted, users)
-    known = None if pairs is None else rows_of(wanted, pairs, items)
+    rows = check_users(target, users)
+    known = None if pairs is None else rows_of(target, pairs, items)
     ids, scores = model.recommend(rows, known, N=min(n, model.n_items_), filter_already_liked_items=pairs is not None)
     return [
         {
@@ -260,7 +260,7 @@ def ask(
                 if item >= 0
             ],
         }
-        for label, row, values in zip(wanted, ids, scores, strict=True)
+        for label, row, values in zip(target, ids, scores, strict=True)
     ]
 
 
@@ -274,8 +274,8 @@ def rows_of(users: list[str], pairs: Pairs, items: list[str]) -> csr_array:
     for place, label in enumerate(users):
         if label in rows:
             row = rows[label]
-            met = pairs.user_items.indices[pairs.user_items.indptr[row] : pairs.user_items.indptr[row + 1]]
-            found += [(place, columns[name]) for name in (pairs.items[item] for item in met) if name in columns]
+            interacted = pairs.user_items.indices[pairs.user_items.indptr[row] : pairs.user_items.indptr[row + 1]]
+            found += [(place, columns[name]) for name in (pairs.items[item] for item in interacted) if name in columns]
     coordinates = tuple(zip(*found, strict=True)) if found else ([], [])
     return csr_array(coo_array(([1.0] * len(found), coordinates), shape=(len(users), len(items))))
 

@@ -33,7 +33,7 @@ from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Metric, Space, check_metric, largest, natural_unit
-from prodige.progress import Callback, Pace
+from prodige.progress import Callback, Monitor
 from prodige.refitting import refitting
 from prodige.threads import one_thread
 
@@ -212,57 +212,57 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         unique = space if first.size == space.n_items else space.take(first)
         # A copy costs one vertex and one edge of length 0; what it does not need is there for the others.
         numbers = (self.numbers_per_item * space.n_items - 3 * (space.n_items - first.size)) / first.size
-        graph, pace = self._fit_unique(unique, numbers, random, start)
+        graph, monitor = self._fit_unique(unique, numbers, random, start)
         self.graph_ = graph if unique is space else add_copies(graph, first, copy_of)
-        self.history_ = pace.history
-        self.stopped_ = pace.stopped
+        self.history_ = monitor.history
+        self.stopped_ = monitor.stopped
 
     def _fit_unique(
         self, space: Space, numbers: float, random: np.random.RandomState, start: float
-    ) -> tuple[Graph, Pace]:
+    ) -> tuple[Graph, Monitor]:
         n = space.n_items
         if n * (n - 1) + n <= numbers * n:
             self.structure_ = "complete"
-            return complete_graph(space), Pace(0)
+            return complete_graph(space), Monitor(0)
         landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
         sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
         if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
             return self._fit_tree(space, landmarks, numbers, start, sample)
         seed = int(random.randint(2**31))
-        rival, rival_error, rival_pace = None, math.inf, None
-        hurried = self._pace(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
+        rival, rival_error, rival_monitor = None, math.inf, None
+        hurried = self._monitor(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
         if self.n_hubs == "auto" and not hurried and looks_local(space, random):
-            rival_pace = self._pace(N_LOCAL_STEPS, start, share=0.5)
-            rival = fit_local(space, landmarks, numbers, rival_pace, seed, self.n_jobs)
+            rival_monitor = self._monitor(N_LOCAL_STEPS, start, share=0.5)
+            rival = fit_local(space, landmarks, numbers, rival_monitor, seed, self.n_jobs)
             rival_error = rival.error(sample)
             self.structure_ = "neighbors"
             if rival_error <= (_EXACT * landmarks.scale) ** 2:
-                return rival.freeze(), rival_pace
-        pace = self._pace(N_STEPS, start)
-        if rival_pace is not None and rival_pace.stopped != "finished":
+                return rival.freeze(), rival_monitor
+        monitor = self._monitor(N_STEPS, start)
+        if rival_monitor is not None and rival_monitor.stopped != "finished":
             # Who stopped one run does not want another: hubs as they start, thinned.
-            pace.stopped, pace.history = rival_pace.stopped, rival_pace.history
-        graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, pace, seed, self.n_jobs)
-        if rival is not None and rival_pace is not None and rival_error <= graph.error(sample):
-            rival_pace.stopped = pace.stopped
-            return rival.freeze(), rival_pace
+            monitor.stopped, monitor.history = rival_monitor.stopped, rival_monitor.history
+        graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, monitor, seed, self.n_jobs)
+        if rival is not None and rival_monitor is not None and rival_error <= graph.error(sample):
+            rival_monitor.stopped = monitor.stopped
+            return rival.freeze(), rival_monitor
         self.structure_ = "hubs"
-        if graph.numbers_per_item < _SPENT * numbers and pace.stopped == "finished" and not hurried:
+        if graph.numbers_per_item < _SPENT * numbers and monitor.stopped == "finished" and not hurried:
             self._is_unspent = graph.error(sample) > (_EXACT * landmarks.scale) ** 2
-        return graph.freeze(), pace
+        return graph.freeze(), monitor
 
     def _fit_tree(
         self, space: Space, landmarks: Landmarks, numbers: float, start: float, sample: NDArray[np.int32]
-    ) -> tuple[Graph, Pace]:
+    ) -> tuple[Graph, Monitor]:
         """Return the best star around an item, or a tree of neighbours where ways lead past them and it is better."""
         self.structure_ = "star"
-        star, pace = star_graph(landmarks, count_threads(self.n_jobs)), self._pace(N_LOCAL_STEPS, start)
-        if self.n_hubs == "auto" and not pace.in_a_hurry and looks_local(space, np.random.RandomState(0)):
-            tree = fit_local(space, landmarks, numbers, pace, 0, self.n_jobs)
+        star, monitor = star_graph(landmarks, count_threads(self.n_jobs)), self._monitor(N_LOCAL_STEPS, start)
+        if self.n_hubs == "auto" and not monitor.in_a_hurry and looks_local(space, np.random.RandomState(0)):
+            tree = fit_local(space, landmarks, numbers, monitor, 0, self.n_jobs)
             if tree.error(sample) < star.error(sample):
                 self.structure_ = "neighbors"
-                return tree.freeze(), pace
-        return star.freeze(), Pace(0)
+                return tree.freeze(), monitor
+        return star.freeze(), Monitor(0)
 
     def _count_landmarks(self, space: Space, start: float) -> int:
         """Return how many landmarks there is time for."""
@@ -278,11 +278,11 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 break
         return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
 
-    def _pace(self, n_steps: int, start: float, share: float = 1.0) -> Pace:
+    def _monitor(self, n_steps: int, start: float, share: float = 1.0) -> Monitor:
         """Return the pace of a run that gets a share of the time left."""
         spent = time.perf_counter() - start
         limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
-        return Pace(n_steps, limit, spent, self._callbacks(), self.verbose)
+        return Monitor(n_steps, limit, spent, self._callbacks(), self.verbose)
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.compression.paper.l0 import fit_l0
@@ -499,8 +499,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         between = graph.distances(docks, docks, n_jobs=self.n_jobs)
         for a, b in itertools.combinations(range(attached.shape[1]), 2):
             row = np.flatnonzero(n_taken > b)
-            way = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
-            n_taken[row[way < (1 - 1e-6) * between[attached[row, a], attached[row, b]]]] = 1
+            path = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
+            n_taken[row[path < (1 - 1e-6) * between[attached[row, a], attached[row, b]]]] = 1
         n, n_new = graph.n_items, len(attached)
         row, arc = np.nonzero(np.arange(attached.shape[1]) < n_taken[:, None])
         weight = weights[row, n_taken[row] - 1, arc]
@@ -547,8 +547,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             for arc in range(attached.shape[1]):
                 there = n_taken[rows] > arc
                 taken = rows[there]
-                way = to_docks[attached[taken, arc]] + weights[taken, n_taken[taken] - 1, arc][:, None]
-                result[there] = np.minimum(result[there], way)
+                path = to_docks[attached[taken, arc]] + weights[taken, n_taken[taken] - 1, arc][:, None]
+                result[there] = np.minimum(result[there], path)
             yield result
 
     def _attach(self, X: Any, n_arcs: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
@@ -557,18 +557,18 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
         [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
         """
-        wanted = self._to_anchors(X)
+        target = self._to_anchors(X)
         # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
         lanes, n_anchors = _core.LANES, self.anchors_.size
         if n_anchors < 8 * lanes:
             columns = np.tile(np.arange(n_anchors), lanes // math.gcd(n_anchors, lanes))
         else:
             columns = np.arange(n_anchors // lanes * lanes)
-        wanted = np.ascontiguousarray(wanted[:, columns])
+        target = np.ascontiguousarray(target[:, columns])
         to_docks = self._in_units(self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs))
         nowhere = np.full(columns.size, -1, dtype=np.int32)
-        items = np.arange(len(wanted), dtype=np.int32)
-        docks, weights, errors = _core.attach(items, nowhere, wanted, to_docks, 0, n_arcs, count_threads(self.n_jobs))
+        items = np.arange(len(target), dtype=np.int32)
+        docks, weights, errors = _core.attach(items, nowhere, target, to_docks, 0, n_arcs, count_threads(self.n_jobs))
         return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
 
     def _to_anchors(self, X: Any) -> NDArray[np.float32]:
@@ -577,16 +577,16 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             if self.metric == "precomputed":
                 if (X < 0).any():
                     raise ValueError(f"distances must be 0 or more, got {X.min()}")
-                wanted = self._in_units(X[:, self.anchors_])
+                target = self._in_units(X[:, self.anchors_])
             else:
-                wanted = self._space(self._anchor_rows).to_others(X)
-        too_far = np.flatnonzero(~(wanted.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self._unit)))
+                target = self._space(self._anchor_rows).to_others(X)
+        too_far = np.flatnonzero(~(target.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self._unit)))
         if too_far.size:
             raise ValueError(
                 f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
                 f"its distances, divided by {self._unit:.3g}, must not be above {_FARTHEST:.0e}"
             )
-        return wanted
+        return target
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
         """Return distances as float32, divided by the unit of the fit."""
@@ -608,7 +608,7 @@ def complete_graph(space: Space) -> Graph:
 
 def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
     """Return the best star around an item: the smallest connected graph there is."""
-    mean = landmarks.wanted.mean(axis=1, dtype=np.float64)
+    mean = landmarks.target.mean(axis=1, dtype=np.float64)
     radius = np.maximum(mean - mean.mean() / 2, 0)
     centre = int(radius.argmin())
     others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)

@@ -102,7 +102,7 @@ class FittedGraph:
         sources = self.landmarks.sources[columns]
         forest = self.engine.search(sources, self.n_jobs)
         distances = forest.distances(None, self.n_items, self.n_jobs)
-        residual = np.minimum(distances, self._longest) - self.landmarks.wanted[:, columns].T
+        residual = np.minimum(distances, self._longest) - self.landmarks.target[:, columns].T
         pairs = np.ones_like(residual)
         rows = np.arange(sources.size)
         residual[rows, sources] = pairs[rows, sources] = 0
@@ -130,7 +130,7 @@ class FittedGraph:
         self.engine = self.engine.with_weights(self.weight, self.n_jobs)
         return float(stress.loss / max(stress.n_pairs, 1))
 
-    def worth(self) -> Floats:
+    def importance(self) -> Floats:
         """Return what the squared error of all ordered pairs would rise by without each edge."""
         return np.asarray(self.passes.cost * (self.n_items / max(self.passes.n_cost_sources, 1)))
 
@@ -157,10 +157,10 @@ class Blocks:
         return batch
 
 
-def spanning_tree(tail: Ids, head: Ids, worth: Floats, n_vertices: int) -> NDArray[np.bool_]:
+def spanning_tree(tail: Ids, head: Ids, importance: Floats, n_vertices: int) -> NDArray[np.bool_]:
     """Return which edges make up the most worthy spanning forest."""
     rank = np.empty(tail.size)
-    rank[np.argsort(-worth, kind="stable")] = np.arange(1, tail.size + 1)  # all different, and none is zero
+    rank[np.argsort(-importance, kind="stable")] = np.arange(1, tail.size + 1)  # all different, and none is zero
     tree = minimum_spanning_tree(csr_array((rank, (tail, head)), shape=(n_vertices, n_vertices)))
     chosen = np.zeros(tail.size + 1, dtype=bool)
     chosen[tree.data.astype(np.int64)] = True

@@ -27,7 +27,7 @@ from prodige import _core
 from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
 from prodige.graph.engine import Engine, count_threads
 from prodige.metric.landmarks import Landmarks
-from prodige.progress import IsOver, Pace, never, patience
+from prodige.progress import IsOver, Monitor, never, patience
 from prodige.threads import in_parts
 
 # Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
@@ -75,7 +75,7 @@ def fit_hubs(
     landmarks: Landmarks,
     numbers_per_item: float,
     n_hubs: int | None = None,
-    pace: Pace | None = None,
+    monitor: Monitor | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> HubGraph:
@@ -108,40 +108,42 @@ def fit_hubs(
     (200, True)
     """
     random = check_random_state(random_state)
-    pace = Pace(N_STEPS) if pace is None else pace
+    monitor = Monitor(N_STEPS) if monitor is None else monitor
     n = landmarks.n_items
     n_hubs = choose_n_hubs(n, numbers_per_item) if n_hubs is None else n_hubs
     n_hubs = min(n_hubs, most_hubs(n, numbers_per_item))
     check_memory(n_hubs)
-    hurried = pace.in_a_hurry
+    hurried = monitor.in_a_hurry
     if hurried:  # no time to thin a graph out: it starts within the budget
         n_hubs = min(n_hubs, math.isqrt(int((numbers_per_item - 3) * n)))
     n_edges = int((numbers_per_item * n - n - n_hubs) / 2 + 1e-9)
     n_arcs = max(2, round(numbers_per_item))
     most_joined = int(_MOST_JOINED * numbers_per_item * n)
-    graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs), most_joined, pace)
+    graph = start_graph(landmarks, n_hubs, random, count_threads(n_jobs), most_joined, monitor)
     n_start = max(graph.n_edges, n_edges) + n_edges - n  # room to choose from in the first rounds
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
     choosing = min(0.5, _MOST_CHOOSING / n)
     try:
-        for progress in pace.run():
-            turn = len(pace.history) % ROUND
+        for progress in monitor.run():
+            turn = len(monitor.history) % ROUND
             # The last quarter only learns weights, in ever smaller steps.
-            if turn == 0 and 0 < progress < REWIRED and pace.history and not hurried:
+            if turn == 0 and 0 < progress < REWIRED and monitor.history and not hurried:
                 share = min(progress / THINNED, 1)
                 limit = round(n_start * (n_edges / n_start) ** share)
-                graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks, pace)
-                graph = rewire(graph, limit, 1.0 if len(pace.history) == ROUND else choosing, n_arcs, random, pace)
+                graph = shrink(graph, round(limit / _GENTLY), choosing, n_arcs, blocks, monitor)
+                graph = rewire(
+                    graph, limit, 1.0 if len(monitor.history) == ROUND else choosing, n_arcs, random, monitor
+                )
             elif progress >= REWIRED and graph.n_edges > n_edges:
-                graph = shrink(graph, n_edges, choosing, n_arcs, blocks, pace)
+                graph = shrink(graph, n_edges, choosing, n_arcs, blocks, monitor)
             late = max(progress - REWIRED, 0) / (1 - REWIRED)
             loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
-            pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
+            monitor.record(progress, loss, graph.n_edges, graph.numbers_per_item)
     except KeyboardInterrupt:
-        pace.stopped = "interrupt"
-    if graph.n_edges > n_edges or pace.stopped != "finished":
-        graph = shrink(graph, n_edges, choosing, n_arcs, blocks, pace)
-        for _ in range(1 if pace.is_over else ROUND):
+        monitor.stopped = "interrupt"
+    if graph.n_edges > n_edges or monitor.stopped != "finished":
+        graph = shrink(graph, n_edges, choosing, n_arcs, blocks, monitor)
+        for _ in range(1 if monitor.is_over else ROUND):
             graph.newton(blocks.draw(), rate=0.5)
     return graph
 
@@ -179,8 +181,8 @@ class HubGraph(FittedGraph):
 
     def _measure(self, blocks: Ids, with_flows: bool) -> tuple[Any, ...]:
         assert isinstance(self.engine.hubs, _core.HubNetwork32)
-        sources, wanted = self.landmarks.sources, self.landmarks.wanted
-        return _core.measure_stress(self.engine.hubs, sources, wanted, blocks, self._longest, with_flows, self.n_jobs)
+        sources, target = self.landmarks.sources, self.landmarks.target
+        return _core.measure_stress(self.engine.hubs, sources, target, blocks, self._longest, with_flows, self.n_jobs)
 
     def stress(self, blocks: Ids) -> Stress:
         """Measure residuals over blocks of landmarks."""
@@ -192,11 +194,11 @@ class HubGraph(FittedGraph):
         residuals, uses = (flow.reshape(self.n_hubs, self.n_hubs) for flow in (residuals, uses))
         return residuals + residuals.T, uses + uses.T
 
-    def worth(self) -> Floats:
+    def importance(self) -> Floats:
         """Return what the squared error of all ordered pairs would rise by without each edge."""
-        worth = super().worth()
-        worth[self.of_item] *= 2  # measured from the target's side only
-        return worth
+        importance = super().importance()
+        importance[self.of_item] *= 2  # measured from the target's side only
+        return importance
 
 
 def most_hubs(n_items: int, numbers_per_item: float) -> int:
@@ -218,7 +220,7 @@ def start_graph(
     random: np.random.RandomState,
     n_jobs: int,
     most_joined: int | None = None,
-    pace: Pace | None = None,
+    monitor: Monitor | None = None,
 ) -> HubGraph:
     """Return items grouped around hubs, one hub each, and all hubs joined, with weights in closed form.
 
@@ -228,9 +230,9 @@ def start_graph(
     of the best star. Only the distances within a group have no W to adjust: there the radii give way.
     """
     n, columns = landmarks.n_items, landmarks.sources
-    group = group_items(landmarks.wanted, n_hubs, random, n_jobs, patience(pace, _GROUPING))
+    group = group_items(landmarks.target, n_hubs, random, n_jobs, patience(monitor, _GROUPING))
     column_group = group[columns]
-    radius = landmarks.wanted.mean(axis=1, dtype=np.float64)
+    radius = landmarks.target.mean(axis=1, dtype=np.float64)
     radius -= radius.mean() / 2
 
     rows = csr_array((np.ones(n, np.float32), (group, np.arange(n))), shape=(n_hubs, n))
@@ -238,7 +240,7 @@ def start_graph(
     column_members = np.bincount(column_group, minlength=n_hubs)
     by_column = coo_array((np.ones(columns.size, np.float32), (np.arange(columns.size), column_group)))
     by_column.resize((columns.size, n_hubs))
-    total = np.asarray((rows @ landmarks.wanted) @ by_column.tocsr(), dtype=np.float64)
+    total = np.asarray((rows @ landmarks.target) @ by_column.tocsr(), dtype=np.float64)
     count = np.outer(members, column_members)
     radii = np.outer(np.bincount(group, radius, n_hubs), column_members)
     radii += np.outer(members, np.bincount(column_group, radius[columns], n_hubs))
@@ -274,7 +276,7 @@ def join_hubs(between: Floats, n_edges: int | None) -> tuple[NDArray[np.int64], 
 
 
 def group_items(
-    wanted: NDArray[np.float32],
+    target: NDArray[np.float32],
     n_groups: int,
     random: np.random.RandomState,
     n_jobs: int = 1,
@@ -287,7 +289,7 @@ def group_items(
     k-means on the distances to some landmarks. The mean of each row is taken out first: how far an item is from
     everything is the business of its weight, not of its hub.
     """
-    rows = torch.tensor(np.ascontiguousarray(wanted[:, :n_columns]))
+    rows = torch.tensor(np.ascontiguousarray(target[:, :n_columns]))
     rows = rows - rows.mean(dim=1, keepdim=True)
     squares = (rows**2).sum(dim=1)
     centres = rows[torch.from_numpy(random.choice(len(rows), n_groups, replace=False))]
@@ -321,7 +323,7 @@ def rewire(
     share: float,
     n_arcs: int,
     random: np.random.RandomState,
-    pace: Pace | None = None,
+    monitor: Monitor | None = None,
 ) -> HubGraph:
     """Let a share of the items choose hubs anew, propose edges between hubs, and keep the ``n_edges`` best of all.
 
@@ -338,30 +340,30 @@ def rewire(
     pace : Pace, optional
         Where its time is limited, so is that of choosing and proposing; without enough of it edges are only dropped.
     """
-    if pace is not None and not has_time_to_rewire(graph, pace):
+    if monitor is not None and not has_time_to_rewire(graph, monitor):
         return thin(graph, n_edges)
-    n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
+    n, of_item, importance = graph.n_items, graph.of_item, graph.importance()
     # An item that others' paths lead over would take those with it: it stays, and its edges are worth what they carry.
     uses = np.bincount(graph.tail[of_item], graph.passes.uses[of_item], minlength=n)
     is_end = uses <= 1.01 * graph.passes.n_sources
     items = np.flatnonzero((random.random_sample(n) < share) & is_end).astype(np.int32)
-    attachments = Attachments.choose(graph, items, n_arcs, random, patience(pace, _CHOOSING))
+    attachments = Attachments.choose(graph, items, n_arcs, random, patience(monitor, _CHOOSING))
     chooses = np.zeros(n + graph.n_hubs, dtype=bool)
     chooses[attachments.items] = True
     stays = np.flatnonzero(of_item & ~chooses[graph.tail])
     between = np.flatnonzero(~of_item)
-    grown = propose_hub_edges(graph, between.size // 10, random, patience(pace, _PROPOSING))
+    grown = propose_hub_edges(graph, between.size // 10, random, patience(monitor, _PROPOSING))
 
     hub_tail = np.concatenate([graph.tail[between], grown.tail])
     hub_head = np.concatenate([graph.head[between], grown.head])
     hub_weight = np.concatenate([graph.weight[between], grown.weight])
-    hub_worth = np.concatenate([worth[between], grown.worth])
+    hub_importance = np.concatenate([importance[between], grown.importance])
     needed = [
-        first_of_item(graph.tail[stays], worth[stays]),
+        first_of_item(graph.tail[stays], importance[stays]),
         attachments.arc == 0,
-        spanning_tree(hub_tail - n, hub_head - n, hub_worth, graph.n_hubs),
+        spanning_tree(hub_tail - n, hub_head - n, hub_importance, graph.n_hubs),
     ]
-    ranked = np.concatenate([worth[stays], attachments.worth, hub_worth])
+    ranked = np.concatenate([importance[stays], attachments.importance, hub_importance])
     ranked[np.concatenate(needed)] = np.inf
     taken = np.zeros(ranked.size, dtype=bool)
     taken[np.argsort(-ranked, kind="stable")[:n_edges]] = True
@@ -379,34 +381,34 @@ def rewire(
     )
 
 
-def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks, pace: Pace) -> HubGraph:
+def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks, monitor: Monitor) -> HubGraph:
     """Drop edges until at most ``n_edges`` are left, not too many at once unless the time is up.
 
     What an edge is worth is measured while all others are there; the more go together, the less that says.
     """
     while graph.n_edges > n_edges:
-        if pace.is_over:
+        if monitor.is_over:
             return thin(graph, n_edges)
         for _ in range(3):
-            if not pace.is_over:
+            if not monitor.is_over:
                 graph.newton(blocks.draw(), rate=1.0)
-        gently = 0 if pace.is_over else int(_GENTLY * graph.n_edges)
-        graph = rewire(graph, max(n_edges, gently), share, n_arcs, blocks.random, pace)
+        gently = 0 if monitor.is_over else int(_GENTLY * graph.n_edges)
+        graph = rewire(graph, max(n_edges, gently), share, n_arcs, blocks.random, monitor)
         graph.newton(blocks.draw(), rate=1.0)
     return graph
 
 
-def has_time_to_rewire(graph: HubGraph, pace: Pace) -> bool:
+def has_time_to_rewire(graph: HubGraph, monitor: Monitor) -> bool:
     """Tell whether the ways between all hubs can be searched twice in the time that one round may take."""
-    if pace.max_time is None:
+    if monitor.max_time is None:
         return True
-    began = pace.seconds
+    began = monitor.seconds
     some = np.arange(graph.n_items, graph.n_items + min(graph.n_hubs, 16), dtype=np.int32)
     graph.engine.distances(some, graph.landmarks.sources[:WINDOW], graph.n_jobs)
-    now = pace.seconds
+    now = monitor.seconds
     longest = (now - began) * 2 * graph.n_hubs / some.size
-    return longest <= _SEARCHING * pace.max_time and now + longest + (_CHOOSING + _PROPOSING) * pace.max_time <= (
-        pace.max_time
+    return longest <= _SEARCHING * monitor.max_time and now + longest + (_CHOOSING + _PROPOSING) * monitor.max_time <= (
+        monitor.max_time
     )
 
 
@@ -414,12 +416,12 @@ def thin(graph: HubGraph, n_edges: int) -> HubGraph:
     """Keep the most worthy edges, as far as that is known, without another look at the data."""
     if graph.n_edges <= n_edges:
         return graph
-    n, of_item, worth = graph.n_items, graph.of_item, graph.worth()
+    n, of_item, importance = graph.n_items, graph.of_item, graph.importance()
     of_items, between = np.flatnonzero(of_item), np.flatnonzero(~of_item)
     tail, head = graph.tail[between] - n, graph.head[between] - n
-    worth[of_items[first_of_item(graph.tail[of_items], worth[of_items])]] = np.inf
-    worth[between[spanning_tree(tail, head, worth[between], graph.n_hubs)]] = np.inf
-    keep = np.sort(np.argsort(-worth, kind="stable")[:n_edges])
+    importance[of_items[first_of_item(graph.tail[of_items], importance[of_items])]] = np.inf
+    importance[between[spanning_tree(tail, head, importance[between], graph.n_hubs)]] = np.inf
+    keep = np.sort(np.argsort(-importance, kind="stable")[:n_edges])
     return HubGraph(graph.landmarks, graph.n_hubs, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)
 
 
@@ -433,7 +435,7 @@ class Attachments:
     weights: NDArray[np.float32]  # [item, number of arcs taken - 1, arc]
     row: NDArray[np.int64]
     arc: NDArray[np.int64]
-    worth: Floats
+    importance: Floats
 
     @classmethod
     def choose(
@@ -451,23 +453,23 @@ class Attachments:
         is_over : callable
             Tells whether the time is over.
         """
-        sources, wanted = graph.landmarks.sources, graph.landmarks.wanted
+        sources, target = graph.landmarks.sources, graph.landmarks.target
         n_columns = min(WINDOW, sources.size)
         first = int(random.randint(sources.size - n_columns + 1))
         from_hubs = graph.hub_distances(sources[first : first + n_columns])
         found = []
         for part in gen_batches(items.size, _PART) if items.size else [slice(0, 0)]:
-            found.append(_core.attach(items[part], sources, wanted, from_hubs, first, n_arcs, graph.n_jobs))
+            found.append(_core.attach(items[part], sources, target, from_hubs, first, n_arcs, graph.n_jobs))
             if is_over():
                 break
         hubs, weights, errors = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         items = items[: len(hubs)]
-        worth = np.full(errors.shape, np.inf)
+        importance = np.full(errors.shape, np.inf)
         # Each pair counts from both of its ends. Worth falls along the arcs, so none is taken without those before.
-        worth[:, 1:] = -np.diff(errors, axis=1) * (2 * graph.n_items / n_columns)
-        worth = np.minimum.accumulate(worth, axis=1)
+        importance[:, 1:] = -np.diff(errors, axis=1) * (2 * graph.n_items / n_columns)
+        importance = np.minimum.accumulate(importance, axis=1)
         row, arc = np.nonzero(hubs >= 0)
-        return cls(graph.n_items, items, hubs, weights, row, arc, worth[row, arc])
+        return cls(graph.n_items, items, hubs, weights, row, arc, importance[row, arc])
 
     def take(self, taken: NDArray[np.bool_]) -> tuple[Ids, Ids, NDArray[np.float32]]:
         """Return tails, heads and weights of the entries taken."""
@@ -483,7 +485,7 @@ class HubEdges(NamedTuple):
     tail: Ids
     head: Ids
     weight: NDArray[np.float32]
-    worth: Floats
+    importance: Floats
 
 
 def propose_hub_edges(
@@ -502,20 +504,20 @@ def propose_hub_edges(
         if is_over():
             break
     excess = np.maximum(residuals, 0) / np.maximum(uses, 1)
-    worth = excess * np.maximum(residuals, 0) * (n / (n_seen * _core.LANES))
+    importance = excess * np.maximum(residuals, 0) * (n / (n_seen * _core.LANES))
     of_hubs = ~graph.of_item
     tail, head = graph.tail[of_hubs] - n, graph.head[of_hubs] - n
-    worth[tail, head] = worth[head, tail] = 0  # there already
-    a, b = np.nonzero(np.triu(worth, 1))
-    best = np.argsort(-worth[a, b], kind="stable")[:n_edges]
+    importance[tail, head] = importance[head, tail] = 0  # there already
+    a, b = np.nonzero(np.triu(importance, 1))
+    best = np.argsort(-importance[a, b], kind="stable")[:n_edges]
     a, b = a[best], b[best]
     weight = np.maximum(graph.hub_distances()[a, b] - excess[a, b], 0)
-    return HubEdges((n + a).astype(np.int32), (n + b).astype(np.int32), weight.astype(np.float32), worth[a, b])
+    return HubEdges((n + a).astype(np.int32), (n + b).astype(np.int32), weight.astype(np.float32), importance[a, b])
 
 
-def first_of_item(tail: Ids, worth: Floats) -> NDArray[np.bool_]:
+def first_of_item(tail: Ids, importance: Floats) -> NDArray[np.bool_]:
     """Return which edges are the most worthy one of their item."""
-    order = np.lexsort((-worth, tail))
+    order = np.lexsort((-importance, tail))
     first = np.ones(tail.size, dtype=bool)
     first[1:] = tail[order][1:] != tail[order][:-1]
     mask = np.zeros(tail.size, dtype=bool)

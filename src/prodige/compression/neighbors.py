@@ -18,7 +18,7 @@ from prodige.graph.engine import count_threads
 from prodige.metric.candidates import Candidates
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
-from prodige.progress import IsOver, Pace, never, patience
+from prodige.progress import IsOver, Monitor, never, patience
 
 # Passes of a whole run, blocks of landmarks in each, and passes between two rounds of thinning.
 N_STEPS = 96
@@ -66,12 +66,12 @@ def find_detours(space: Space, item: int, neighbors: NDArray[np.int64]) -> Float
     around = np.append(neighbors, item)
     distances = space.distances(around, around).astype(np.float64)
     straight = distances[-1, :-1]
-    ways = straight[:, None] + distances[:-1, :-1]
+    paths = straight[:, None] + distances[:-1, :-1]
     # Over itself is no detour. Nor is a way over an item in the same place, or twins would each call the other spare.
-    ways[np.arange(straight.size), np.arange(straight.size)] = np.inf
-    ways[straight == 0] = np.inf
-    ways[(distances[:-1, :-1] == 0)] = np.inf
-    detours: Floats = np.divide(ways.min(axis=0), straight, out=np.full(straight.size, np.inf), where=straight > 0)
+    paths[np.arange(straight.size), np.arange(straight.size)] = np.inf
+    paths[straight == 0] = np.inf
+    paths[(distances[:-1, :-1] == 0)] = np.inf
+    detours: Floats = np.divide(paths.min(axis=0), straight, out=np.full(straight.size, np.inf), where=straight > 0)
     return detours
 
 
@@ -79,7 +79,7 @@ def fit_local(
     space: Space,
     landmarks: Landmarks,
     numbers_per_item: float,
-    pace: Pace | None = None,
+    monitor: Monitor | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> FittedGraph:
@@ -115,28 +115,28 @@ def fit_local(
     199
     """
     random = check_random_state(random_state)
-    pace = Pace(N_STEPS) if pace is None else pace
+    monitor = Monitor(N_STEPS) if monitor is None else monitor
     n_edges = int((numbers_per_item - 1) * space.n_items / 2 + 1e-9)
     edges = join_components(space, space.neighbors(_N_NEIGHBORS))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, count_threads(n_jobs))
-    detours = measure_detours(space, edges, patience(pace, _LOOKING))
+    detours = measure_detours(space, edges, patience(monitor, _LOOKING))
     n_start = max(min(int((detours > 1 + _EXACT).sum()), 3 * n_edges), n_edges)
-    graph = complete(space, thin(graph, detours, n_start, worthless=1 + _EXACT), patience(pace, _LOOKING))
+    graph = complete(space, thin(graph, detours, n_start, worthless=1 + _EXACT), patience(monitor, _LOOKING))
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
     n_start = graph.n_edges
     try:
-        for progress in pace.run():
-            if graph.n_edges > n_edges and len(pace.history) % _ROUND == 0 and pace.history:
+        for progress in monitor.run():
+            if graph.n_edges > n_edges and len(monitor.history) % _ROUND == 0 and monitor.history:
                 share = min(progress / 0.6, 1)
-                graph = thin(graph, graph.worth(), round(n_start * (n_edges / n_start) ** share))
+                graph = thin(graph, graph.importance(), round(n_start * (n_edges / n_start) ** share))
             late = max(progress - 0.6, 0) / 0.4
             loss = graph.newton(blocks.draw(), rate=1 - 0.9 * late)
-            pace.record(progress, loss, graph.n_edges, graph.numbers_per_item)
+            monitor.record(progress, loss, graph.n_edges, graph.numbers_per_item)
             if loss <= (_EXACT * landmarks.scale) ** 2 and graph.n_edges <= n_edges:
                 break
     except KeyboardInterrupt:
-        pace.stopped = "interrupt"
-    return graph if graph.n_edges <= n_edges else thin(graph, graph.worth(), n_edges)
+        monitor.stopped = "interrupt"
+    return graph if graph.n_edges <= n_edges else thin(graph, graph.importance(), n_edges)
 
 
 def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds: int = 16) -> FittedGraph:
@@ -151,18 +151,18 @@ def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds
         sources = landmarks.sources[64 * turn : 64 * (turn + 1)]
         if sources.size == 0 or is_over():
             break
-        wanted = space.distances(sources)
-        excess = graph.engine.distances(sources, None, graph.n_jobs) - wanted
-        nearest = np.where(excess > tolerance, wanted, np.inf).argmin(axis=1)
+        target = space.distances(sources)
+        excess = graph.engine.distances(sources, None, graph.n_jobs) - target
+        nearest = np.where(excess > tolerance, target, np.inf).argmin(axis=1)
         wrong = np.flatnonzero(excess[np.arange(sources.size), nearest] > tolerance)
         if wrong.size == 0:
             continue
         items = nearest[wrong]
         around = space.distances(items)
-        on_the_way = wanted[wrong] + around <= wanted[wrong, items][:, None] + tolerance
-        on_the_way &= excess[wrong] <= tolerance
-        on_the_way[np.arange(wrong.size), items] = False
-        length = np.where(on_the_way, around, np.inf)
+        on_the_path = target[wrong] + around <= target[wrong, items][:, None] + tolerance
+        on_the_path &= excess[wrong] <= tolerance
+        on_the_path[np.arange(wrong.size), items] = False
+        length = np.where(on_the_path, around, np.inf)
         before = length.argmin(axis=1)
         found = np.isfinite(length[np.arange(wrong.size), before])
         tail, head = items[found].astype(np.int32), before[found].astype(np.int32)
@@ -177,9 +177,9 @@ def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds
     return graph
 
 
-def thin(graph: FittedGraph, worth: Floats, n_edges: int, worthless: float = -np.inf) -> FittedGraph:
+def thin(graph: FittedGraph, importance: Floats, n_edges: int, worthless: float = -np.inf) -> FittedGraph:
     """Return the graph with its most worthy edges, none of them worthless unless it holds the graph together."""
-    rank = np.where(spanning_tree(graph.tail, graph.head, worth, graph.n_items), np.inf, worth)
+    rank = np.where(spanning_tree(graph.tail, graph.head, importance, graph.n_items), np.inf, importance)
     keep = np.sort(np.argsort(-rank, kind="stable")[:n_edges])
     keep = keep[rank[keep] > worthless]
     return FittedGraph(graph.landmarks, 0, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)

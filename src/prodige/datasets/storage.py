@@ -35,7 +35,7 @@ class Field:
         return (
             array.dtype.kind in self.kinds
             and array.ndim == len(self.shape)
-            and all(length == wanted or wanted < 0 for length, wanted in lengths)
+            and all(length == target or target < 0 for length, target in lengths)
         )
 
 

@@ -101,8 +101,8 @@ def fit_tail(tail: NDArray[np.int64], k_min: int) -> PowerLaw | None:
     exponent = float(minimize_scalar(unlikelihood, bounds=(_LEAST, most), method="bounded").x)
     degrees, counts = np.unique(tail, return_counts=True)
     seen = counts.cumsum() / tail.size
-    wanted = 1 - zeta(exponent, degrees + 1) / zeta(exponent, k_min)
+    target = 1 - zeta(exponent, degrees + 1) / zeta(exponent, k_min)
     # Between two degrees that occur, the law goes on while the degrees seen stay.
     before = 1 - zeta(exponent, degrees) / zeta(exponent, k_min)
-    gaps = np.abs(seen - wanted).max(), np.abs(seen - counts / tail.size - before).max()
+    gaps = np.abs(seen - target).max(), np.abs(seen - counts / tail.size - before).max()
     return PowerLaw(exponent, k_min, tail.size, float(max(gaps)))

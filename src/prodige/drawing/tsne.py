@@ -107,14 +107,14 @@ def affinities(distances: NDArray[np.float64], perplexity: float, n_bisections: 
     squares = np.where(finite, distances - nearest, 0.0) ** 2
     mean = squares.sum(axis=1, keepdims=True) / np.maximum(finite.sum(axis=1, keepdims=True), 1)
     squares = np.where(finite, squares / np.where(mean > 0, mean, 1.0), np.inf)
-    wanted = np.log(perplexity)
+    target = np.log(perplexity)
     narrowest = np.full((len(squares), 1), 60.0)  # bounds of the logarithm of the precision
     widest = -narrowest
     for _ in range(n_bisections):
         middle = (narrowest + widest) / 2
         weights = gaussian(squares, middle)
         entropy = -(weights * np.log(np.maximum(weights, np.finfo(np.float64).tiny))).sum(axis=1, keepdims=True)
-        wide = entropy > wanted
+        wide = entropy > target
         widest, narrowest = np.where(wide, middle, widest), np.where(wide, narrowest, middle)
     return gaussian(squares, (narrowest + widest) / 2)
 

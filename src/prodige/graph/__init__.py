@@ -2,7 +2,8 @@
 
 Edges become a :class:`Graph`. Its first question makes an :class:`~prodige.graph.engine.Engine`, which chooses a native
 search by the graph's structure and answers all others. ``save`` packs edges into few bits
-(:mod:`~prodige.graph.packing`) and writes them to a file that is read with suspicion (:mod:`~prodige.graph.fileformat`).
+(:mod:`~prodige.graph.packing`) and writes them to a file that is read with suspicion
+(:mod:`~prodige.graph.fileformat`).
 """
 
 from prodige.graph.fileformat import FileFormatError

@@ -375,9 +375,9 @@ def read_description(reader: Reader) -> tuple[Description, Packing | None]:
     except HeaderError as error:
         raise reader.refusal(f"its header {error}", DAMAGED) from None
     n_vertices, n_items, n_edges = counts
-    wanted = sum(section["length"] for section in sections(n_edges, packing))
-    if reader.left != wanted:
-        raise reader.refusal(f"its edges need {wanted} bytes and it has room for {reader.left}", DAMAGED)
+    needed = sum(section["length"] for section in sections(n_edges, packing))
+    if reader.left != needed:
+        raise reader.refusal(f"its edges need {needed} bytes and it has room for {reader.left}", DAMAGED)
     weight_bits = 32 if packing is None else packing.weight_bits
     return Description(version, reader.n_bytes, n_vertices, n_items, n_edges, metadata, weight_bits), packing
 

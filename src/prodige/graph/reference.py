@@ -63,22 +63,22 @@ def search(
     """Dijkstra's algorithm; an uncertain edge is asked about only where it would improve a tentative distance."""
     tree = Tree()
     tentative: dict[int, float] = {source: 0.0}
-    way: dict[int, tuple[int, int]] = {}
+    path: dict[int, tuple[int, int]] = {}
     queue = [(0.0, source)]
     while queue:
         distance, u = heapq.heappop(queue)
         if u in tree.distance:
             continue
         tree.distance[u] = distance
-        if u in way:
-            tree.parent[u], tree.edge[u] = way[u]
+        if u in path:
+            tree.parent[u], tree.edge[u] = path[u]
         for v, e in sorted(neighbors(tails, heads, u), key=lambda arc: (weights[arc[1]], arc[1])):
             if distance + weights[e] < tentative.get(v, math.inf):
                 if present is not None:
                     tree.asked[e] = present(e)
                     if not tree.asked[e]:
                         continue
-                tentative[v], way[v] = distance + weights[e], (u, e)
+                tentative[v], path[v] = distance + weights[e], (u, e)
                 heapq.heappush(queue, (tentative[v], v))
     return tree
 
@@ -102,10 +102,10 @@ def shift(
 ) -> float:
     """How far ``v`` moves without the edge above it: the best way into its subtree, and up the tree from there."""
     below = tree.subtree(v)
-    ways = [
+    paths = [
         tree.distance[u] + weights[e] + (tree.distance[x] - tree.distance[v])
         for x in (below if len(below) <= SEARCHED_SUBTREE else {v})
         for u, e in neighbors(tails, heads, x)
         if e != tree.edge[v] and u in tree.distance and u not in below and (present is None or present(e))
     ]
-    return max(min([unreachable, *ways]) - tree.distance[v], 0.0)
+    return max(min([unreachable, *paths]) - tree.distance[v], 0.0)

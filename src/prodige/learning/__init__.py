@@ -2,8 +2,8 @@
 
 Candidate edges become a :class:`GraphEmbedding`. Calling it searches (:mod:`~prodige.learning.autograd`), and backward
 walks over the trees of that search; how probabilities of edges get a gradient is a choice
-(:mod:`~prodige.learning.estimators`). :func:`fit` is the training loop; a :class:`Budget` thins the graph on the way, by
-the :class:`Importance` of its edges. :class:`AnchorEmbedding` is the same in the place of ``nn.Embedding``.
+(:mod:`~prodige.learning.estimators`). :func:`fit` is the training loop; a :class:`Budget` thins the graph on the way,
+by the :class:`Importance` of its edges. :class:`AnchorEmbedding` is the same in the place of ``nn.Embedding``.
 """
 
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding

@@ -21,8 +21,8 @@ from prodige._validation import check_integer
 from prodige.graph.engine import Engine
 from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
-from prodige.learning.anchors_from_coordinates import hang_on_far_anchors
-from prodige.learning.anchors_from_vectors import hang_on_hubs
+from prodige.learning.anchors_from_coordinates import attach_to_anchors
+from prodige.learning.anchors_from_vectors import attach_to_hubs
 from prodige.learning.embedding import GraphEmbedding
 from prodige.learning.estimators import as_gradient
 from prodige.threads import one_thread
@@ -145,9 +145,9 @@ class AnchorEmbedding(nn.Module):
         torch.Size([1, 3, 10])
         """
         check_integer("n_steps", n_steps, 0, 2**31 - 1)
-        graph, wanted = hang_on_hubs(X, n_anchors, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs)
+        graph, target = attach_to_hubs(X, n_anchors, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs)
         layer = cls(graph, n_anchors, padding_idx, normalize=False)
-        layer._approach(wanted, sample_weight, n_steps, _RATE * float(wanted.mean()))
+        layer._approach(target, sample_weight, n_steps, _RATE * float(target.mean()))
         layer._measure()
         return layer
 
@@ -194,12 +194,12 @@ class AnchorEmbedding(nn.Module):
         True
         """
         check_integer("n_steps", n_steps, 0, 2**31 - 1)
-        graph, offset, scale = hang_on_far_anchors(
+        graph, offset, scale = attach_to_anchors(
             coordinates, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs, verbose
         )
-        wanted = np.asarray(coordinates, dtype=np.float32)
-        layer = cls(graph, wanted.shape[1], padding_idx, normalize=False)
-        layer._approach(wanted * np.float32(scale) + np.float32(offset), sample_weight, n_steps, _COORDINATE_RATE)
+        target = np.asarray(coordinates, dtype=np.float32)
+        layer = cls(graph, target.shape[1], padding_idx, normalize=False)
+        layer._approach(target * np.float32(scale) + np.float32(offset), sample_weight, n_steps, _COORDINATE_RATE)
         layer.center.fill_(offset)
         layer.scale.fill_(scale)
         return layer
@@ -323,18 +323,18 @@ class AnchorEmbedding(nn.Module):
         return (distances - self.center) / self.scale
 
     def _approach(
-        self, wanted: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
+        self, target: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
     ) -> None:
         """Move the weights so that distances come nearer to those wanted, shape [N, K]; the rate falls to 0."""
-        target = torch.tensor(wanted)
-        share = torch.ones(len(target)) if sample_weight is None else torch.as_tensor(sample_weight)
-        share = (share / share.sum()).to(target.dtype).unsqueeze(1)
+        goal = torch.tensor(target)
+        share = torch.ones(len(goal)) if sample_weight is None else torch.as_tensor(sample_weight)
+        share = (share / share.sum()).to(goal.dtype).unsqueeze(1)
         optimizer = torch.optim.Adam([self.graph.theta_w], lr=rate)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / max(n_steps, 1))
-        items = np.arange(len(wanted), dtype=np.int32)
+        items = np.arange(len(target), dtype=np.int32)
         for _ in range(n_steps):
             optimizer.zero_grad()
-            (share * (self._distances(items) - target).square()).sum().backward()  # type: ignore[no-untyped-call]
+            (share * (self._distances(items) - goal).square()).sum().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
 

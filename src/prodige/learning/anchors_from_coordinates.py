@@ -51,7 +51,7 @@ def directions(n_dimensions: int, n_anchors: int, random_state: int | np.random.
 
 
 @one_thread()
-def hang_on_far_anchors(
+def attach_to_anchors(
     coordinates: ArrayLike,
     numbers_per_item: float = 5.0,
     n_hubs: int | None = None,
@@ -94,17 +94,17 @@ def hang_on_far_anchors(
     >>> bool(((found.numpy() - coordinates) ** 2).mean() < 0.06)
     True
     """
-    wanted: Vectors = check_array(coordinates, dtype=np.float32, input_name="coordinates")
-    n_items, n_anchors = wanted.shape
+    target: Vectors = check_array(coordinates, dtype=np.float32, input_name="coordinates")
+    n_items, n_anchors = target.shape
     weights = check_weights(sample_weight, n_items)
     random = check_random_state(random_state)
     n_hubs, n_edges = share_budget(n_items, n_anchors, numbers_per_item, n_hubs)
-    spread = float(np.sqrt(np.mean(np.square(wanted, dtype=np.float64))))
+    spread = float(np.sqrt(np.mean(np.square(target, dtype=np.float64))))
     scale = 1 / spread if spread > 0 else 1.0
-    wanted = wanted * np.float32(scale)
-    alone = wanted.mean(axis=1, keepdims=True)
-    hubs, _ = cluster(wanted - alone, n_hubs, weights, random)
-    item, hub, length = choose_edges(wanted, hubs, weights, n_edges, verbose)
+    target = target * np.float32(scale)
+    alone = target.mean(axis=1, keepdims=True)
+    hubs, _ = cluster(target - alone, n_hubs, weights, random)
+    item, hub, length = choose_edges(target, hubs, weights, n_edges, verbose)
     between, length, offset = far_enough(hubs, length)
     of_hub, anchor = (index.ravel() for index in np.indices(between.shape))
     graph = GraphEmbedding(
@@ -120,30 +120,30 @@ def hang_on_far_anchors(
 
 
 def choose_edges(
-    wanted: Vectors, hubs: Vectors, weights: NDArray[np.float64], n_edges: int, verbose: int = 0
+    target: Vectors, hubs: Vectors, weights: NDArray[np.float64], n_edges: int, verbose: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Vectors]:
     """Return edges from items to hubs, whose rows have a mean of 0: item, hub and length, which may be below 0.
 
     Every item has one edge, to the hub that is nearest but for a constant. The others are given out in rounds, one at
     most to an item, to those whose weighted squared error they lower most.
     """
-    n_items = len(wanted)
+    n_items = len(target)
     hub = np.full((n_items, _MOST_EDGES), -1)
     length = np.zeros(hub.shape, dtype=np.float32)
     for first in range(0, n_items, _BLOCK):
-        block = wanted[first : first + _BLOCK]
+        block = target[first : first + _BLOCK]
         hub[first : first + _BLOCK, 0] = distances(block - block.mean(axis=1, keepdims=True), hubs).argmin(axis=1)
-    length[:, 0] = (wanted - hubs[hub[:, 0]]).mean(axis=1)
+    length[:, 0] = (target - hubs[hub[:, 0]]).mean(axis=1)
     found = hubs[hub[:, 0]] + length[:, :1]
     degree = np.ones(n_items, dtype=np.int64)
     n_left = n_edges - n_items
     bar = tqdm(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
     while n_left > 0:
-        errors = weights * np.square(found - wanted).sum(axis=1)
+        errors = weights * np.square(found - target).sum(axis=1)
         errors[degree == min(_MOST_EDGES, len(hubs))] = 0
         worst = np.argsort(-errors, kind="stable")[: _LOOKS * n_left]
         worst = worst[errors[worst] > 0]
-        gain, near, long = best_edges(wanted[worst], found[worst], hub[worst], hubs)
+        gain, near, long = best_edges(target[worst], found[worst], hub[worst], hubs)
         gain *= weights[worst]
         best = np.argsort(-gain, kind="stable")[: int(np.ceil(_ROUND * n_left))]
         best = best[gain[best] > 0]
@@ -161,25 +161,25 @@ def choose_edges(
 
 
 def best_edges(
-    wanted: Vectors, found: Vectors, taken: NDArray[np.int64], hubs: Vectors
+    target: Vectors, found: Vectors, taken: NDArray[np.int64], hubs: Vectors
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], Vectors]:
     """Return for each item one more edge, to a hub it has none to: by how much it lowers the error, hub and length."""
-    n_items = len(wanted)
+    n_items = len(target)
     gain, hub, length = np.zeros(n_items), np.zeros(n_items, dtype=np.int64), np.zeros(n_items, dtype=np.float32)
     for first in range(0, n_items, _BLOCK):
         part = slice(first, first + _BLOCK)
-        target = wanted[part]
-        away = distances(target - target.mean(axis=1, keepdims=True), hubs)
-        row = np.arange(len(target))[:, None]
+        block = target[part]
+        away = distances(block - block.mean(axis=1, keepdims=True), hubs)
+        row = np.arange(len(block))[:, None]
         is_taken = taken[part] >= 0
         away[np.nonzero(is_taken)[0], taken[part][is_taken]] = np.inf
         near = np.argsort(away, axis=1, kind="stable")[:, :_NEAR]
-        missing = target[:, None] - hubs[near]
+        missing = block[:, None] - hubs[near]
         middle, deviation = missing.mean(axis=2), missing.std(axis=2)
-        now = np.square(found[part] - target).sum(axis=1)
+        now = np.square(found[part] - block).sum(axis=1)
         for longer in _LONGER:
             lengths = middle + np.float32(longer) * deviation
-            there = np.minimum((found[part] - target)[:, None], lengths[:, :, None] - missing)
+            there = np.minimum((found[part] - block)[:, None], lengths[:, :, None] - missing)
             gains = np.where(np.isinf(away[row, near]), 0.0, now[:, None] - np.square(there).sum(axis=2))
             best = gains.argmax(axis=1)
             better = np.flatnonzero(gains[row[:, 0], best] > gain[part])

@@ -38,7 +38,7 @@ _warnings_lock = threading.RLock()
 
 
 @one_thread()
-def hang_on_hubs(
+def attach_to_hubs(
     X: ArrayLike,
     n_anchors: int = 100,
     numbers_per_item: float = 10.0,
@@ -175,9 +175,9 @@ def nearest_hubs(
     parts: list[tuple[Any, Any, Any]] = []
     for first in range(0, len(X), block):
         lengths = distances(X[first : first + block], hubs)
-        wanted = n_edges[first : first + block]
-        order = np.argsort(lengths, axis=1, kind="stable")[:, : wanted.max()]
-        row, column = np.nonzero(np.arange(order.shape[1]) < wanted[:, None])
+        target = n_edges[first : first + block]
+        order = np.argsort(lengths, axis=1, kind="stable")[:, : target.max()]
+        row, column = np.nonzero(np.arange(order.shape[1]) < target[:, None])
         near = order[row, column]
         parts.append((first + row, near, lengths[row, near]))
     items, near, weight = (np.concatenate(columns) for columns in zip(*parts, strict=True))

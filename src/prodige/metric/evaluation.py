@@ -142,12 +142,12 @@ def evaluate(
     pairs: list[NDArray[np.float32]] = []
     recalls: list[NDArray[np.float64]] = []
     done = 0
-    for rows, true, given in compare(model, space, sources):
+    for rows, true, predicted in compare(model, space, sources):
         part = slice(done, done + rows.size)
         done += rows.size
-        totals += sums(true, given)
-        pairs.append(np.stack([np.take_along_axis(block, others[part], axis=1).ravel() for block in (true, given)]))
-        near, found = (without_self(block[judged[part]], rows[judged[part]]) for block in (true, given))
+        totals += sums(true, predicted)
+        pairs.append(np.stack([np.take_along_axis(block, others[part], axis=1).ravel() for block in (true, predicted)]))
+        near, found = (without_self(block[judged[part]], rows[judged[part]]) for block in (true, predicted))
         recalls.append(neighbor_recall(near, found, k))
 
     n_pairs = sources.size * (n - 1)
@@ -177,7 +177,9 @@ def mean_squared_error(model: Model, space: Space) -> float:
     4.0
     """
     n = check_size(space)
-    return float(sum(sums(true, given)[0] for _, true, given in compare(model, space, np.arange(n)))) / (n * (n - 1))
+    return float(sum(sums(true, predicted)[0] for _, true, predicted in compare(model, space, np.arange(n)))) / (
+        n * (n - 1)
+    )
 
 
 def check_size(space: Space) -> int:
@@ -207,22 +209,22 @@ def draw_others(sources: Items, n: int, random: np.random.RandomState) -> Items:
 def compare(model: Model, space: Space, sources: Items) -> Iterator[tuple[Items, Block, Block]]:
     """Yield sources with their true and modelled distances, block by block; 0 from an item to itself."""
     for rows, true in space.blocks(sources):
-        given = np.array(model.distances(rows), dtype=np.float32)
-        if given.shape != true.shape:
+        predicted = np.array(model.distances(rows), dtype=np.float32)
+        if predicted.shape != true.shape:
             raise ValueError(
-                f"model gives distances of shape {given.shape} where {true.shape} were asked for; "
+                f"model gives distances of shape {predicted.shape} where {true.shape} were asked for; "
                 f"it must stand for the same {space.n_items} items as the data"
             )
-        if np.isnan(given).any():
-            row, column = np.argwhere(np.isnan(given))[0]
+        if np.isnan(predicted).any():
+            row, column = np.argwhere(np.isnan(predicted))[0]
             raise ValueError(f"model gives nan as the distance from item {rows[row]} to item {column}")
-        given[np.arange(rows.size), rows] = 0
-        yield rows, true, given
+        predicted[np.arange(rows.size), rows] = 0
+        yield rows, true, predicted
 
 
-def sums(true: Block, given: Block) -> NDArray[np.float64]:
+def sums(true: Block, predicted: Block) -> NDArray[np.float64]:
     """Return Σ (d − D)², Σ |d − D|, Σ D and Σ D² in float64."""
-    residual = given - true
+    residual = predicted - true
     return np.array(
         [
             np.square(residual, dtype=np.float64).sum(),
@@ -239,7 +241,7 @@ def without_self(block: Block, rows: Items) -> Block:
     return np.asarray(block[is_other].reshape(rows.size, block.shape[1] - 1))
 
 
-def neighbor_recall(true: Block, given: Block, k: int) -> NDArray[np.float64]:
+def neighbor_recall(true: Block, predicted: Block, k: int) -> NDArray[np.float64]:
     """Return the share of true neighbours among the model's, for each row; see :class:`Report` for ties.
 
     Examples
@@ -250,20 +252,20 @@ def neighbor_recall(true: Block, given: Block, k: int) -> NDArray[np.float64]:
     array([0.5])
     """
     is_near = true <= np.partition(true, k - 1, axis=1)[:, k - 1 : k]
-    last = np.partition(given, k - 1, axis=1)[:, k - 1 : k]
-    inside, tied = given < last, given == last
+    last = np.partition(predicted, k - 1, axis=1)[:, k - 1 : k]
+    inside, tied = predicted < last, predicted == last
     left = k - inside.sum(axis=1)
     found = (inside & is_near).sum(axis=1) + left * (tied & is_near).sum(axis=1) / tied.sum(axis=1)
     return np.asarray(found / k)
 
 
-def rank_correlation(true: Block, given: Block) -> float:
+def rank_correlation(true: Block, predicted: Block) -> float:
     """Return Spearman's coefficient, nan where one side is constant."""
     from scipy.stats import spearmanr
 
-    if true.min() == true.max() or given.min() == given.max():  # scipy would warn
+    if true.min() == true.max() or predicted.min() == predicted.max():  # scipy would warn
         return math.nan
-    return float(spearmanr(true, given).statistic)
+    return float(spearmanr(true, predicted).statistic)
 
 
 __all__ = ["Report", "evaluate", "mean_squared_error"]

@@ -42,7 +42,7 @@ class Landmarks:
     """
 
     sources: NDArray[np.int32]
-    wanted: NDArray[np.float32]
+    target: NDArray[np.float32]
 
     @classmethod
     def draw(cls, space: Space, n_landmarks: int, random: np.random.RandomState) -> Landmarks:
@@ -54,16 +54,16 @@ class Landmarks:
         else:
             drawn = random.permutation(n)[: min(n, n_landmarks) // lanes * lanes]
         sources = drawn.astype(np.int32)
-        wanted = np.empty((n, sources.size), dtype=np.float32)
+        target = np.empty((n, sources.size), dtype=np.float32)
         for begin in range(0, n, 1024):
             items = np.arange(begin, min(begin + 1024, n))
-            wanted[items] = space.distances(items, sources)
-        return cls(sources, wanted)
+            target[items] = space.distances(items, sources)
+        return cls(sources, target)
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self.wanted)
+        return len(self.target)
 
     @property
     def n_blocks(self) -> int:
@@ -73,4 +73,4 @@ class Landmarks:
     @property
     def scale(self) -> float:
         """Mean distance; 1 where all distances are 0."""
-        return float(self.wanted.mean(dtype=np.float64)) or 1.0
+        return float(self.target.mean(dtype=np.float64)) or 1.0

@@ -31,7 +31,7 @@ from sklearn.utils.extmath import randomized_svd
 from prodige import _core
 from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
-from prodige.progress import Pace
+from prodige.progress import Monitor
 from prodige.recommendation.interactions import parts
 from prodige.recommendation.targets import Preferences
 from prodige.threads import one_thread
@@ -81,15 +81,15 @@ class Sizes:
         Edges left for shortcuts and for second edges of items.
     """
 
-    n_types: int
+    n_user_clusters: int
     n_parents: int
-    n_communities: int
+    n_item_clusters: int
     n_free: int
 
     @property
     def n_hubs(self) -> int:
         """Vertices that are neither users nor items."""
-        return self.n_types + self.n_parents + self.n_communities
+        return self.n_user_clusters + self.n_parents + self.n_item_clusters
 
 
 def choose_sizes(n_users: int, n_items: int, numbers_per_item: float) -> Sizes:
@@ -113,24 +113,28 @@ def choose_sizes(n_users: int, n_items: int, numbers_per_item: float) -> Sizes:
             f"{n_items} items, and a few between them, it takes {least:.4g} or more"
         )
     root = math.sqrt(spare)
-    n_communities = int(np.clip(1.6 * root, 1, max(1, n_items // 8)))
-    n_types = int(np.clip(4 * root, 1, max(1, n_users // 8)))
-    n_parents = int(np.clip(spare / 4 / n_communities, 1, n_types))
+    n_item_clusters = int(np.clip(1.6 * root, 1, max(1, n_items // 8)))
+    n_user_clusters = int(np.clip(4 * root, 1, max(1, n_users // 8)))
+    n_parents = int(np.clip(spare / 4 / n_item_clusters, 1, n_user_clusters))
 
     def n_free() -> int:
         # A vertex is half an edge.
-        hubs = n_types + n_parents + n_communities
-        return spare - math.ceil(hubs / 2) - n_types - n_parents * n_communities
+        hubs = n_user_clusters + n_parents + n_item_clusters
+        return spare - math.ceil(hubs / 2) - n_user_clusters - n_parents * n_item_clusters
 
     while n_free() < 0:  # the smallest budgets: fewer of everything
-        n_types, n_communities = max(1, n_types // 2), max(1, n_communities // 2)
-        n_parents = min(n_parents, n_types)
-    return Sizes(n_types, n_parents, n_communities, n_free())
+        n_user_clusters, n_item_clusters = max(1, n_user_clusters // 2), max(1, n_item_clusters // 2)
+        n_parents = min(n_parents, n_user_clusters)
+    return Sizes(n_user_clusters, n_parents, n_item_clusters, n_free())
 
 
 @one_thread()
-def fit_communities(
-    user_items: csr_array, numbers_per_item: float, pace: Pace, random: np.random.RandomState, n_jobs: int | None = None
+def fit_hub_graph(
+    user_items: csr_array,
+    numbers_per_item: float,
+    monitor: Monitor,
+    random: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> Graph:
     """Fit a graph of users (vertices 0 to U - 1), items (the next I) and groups of both.
 
@@ -165,40 +169,42 @@ def fit_communities(
     """
     n_users, n_items = user_items.shape
     sizes = choose_sizes(n_users, n_items, numbers_per_item)
-    users, items = factors(user_items, random, pace)
-    types, likeness = group(users, sizes.n_types, random, pace, _GROUPED[0])
-    communities, _ = group(items, sizes.n_communities, random, pace, _GROUPED[1])
-    centers = unit(sum_rows(users, types, sizes.n_types))
-    parents, _ = group(centers, sizes.n_parents, random, pace, _GROUPED[2])
+    users, items = factors(user_items, random, monitor)
+    types, similarity = group(users, sizes.n_user_clusters, random, monitor, _GROUPED[0])
+    item_clusters, _ = group(items, sizes.n_item_clusters, random, monitor, _GROUPED[1])
+    centers = unit(sum_rows(users, types, sizes.n_user_clusters))
+    parents, _ = group(centers, sizes.n_parents, random, monitor, _GROUPED[2])
 
     # From here on there is always a graph to keep.
-    members = csr_array((np.ones(n_users, np.float32), (types, np.arange(n_users))), shape=(sizes.n_types, n_users))
-    n_members = np.maximum(np.bincount(types, minlength=sizes.n_types), 1e-3).astype(np.float32)
-    wanted = pace.insist(lambda: Preferences(user_items, random, pace).of_groups(members) * n_members[:, None])
+    members = csr_array(
+        (np.ones(n_users, np.float32), (types, np.arange(n_users))), shape=(sizes.n_user_clusters, n_users)
+    )
+    n_members = np.maximum(np.bincount(types, minlength=sizes.n_user_clusters), 1e-3).astype(np.float32)
+    target = monitor.insist(lambda: Preferences(user_items, random, monitor).of_groups(members) * n_members[:, None])
     threads = count_threads(n_jobs)
-    layers = pace.insist(lambda: Layers.start(wanted, parents, communities, sizes.n_communities, threads))
+    layers = monitor.insist(lambda: Layers.start(target, parents, item_clusters, sizes.n_item_clusters, threads))
     n = n_users + n_items
     rounds = list(_CHOICES)
-    pace.prepared()
+    monitor.prepared()
     try:
-        for progress in pace.run():
+        for progress in monitor.run():
             after = replace(layers)
             if rounds and progress >= rounds[0]:
                 after.choose_edges(sizes.n_free)
             loss = after.improve()
             layers, rounds = after, [share for share in rounds if share > progress]
             n_edges = n + layers.n_edges
-            pace.record(progress, loss / n_users, n_edges, (n + sizes.n_hubs + 2 * n_edges) / n)
+            monitor.record(progress, loss / n_users, n_edges, (n + sizes.n_hubs + 2 * n_edges) / n)
     except KeyboardInterrupt:
-        pace.stopped = "interrupt"
+        monitor.stopped = "interrupt"
 
     def finish() -> Graph:
         last = replace(layers)
         if len(rounds) == len(_CHOICES):  # stopped before there was time for it
             last.choose_edges(sizes.n_free)
-        return last.to_graph(types, 1 - likeness)
+        return last.to_graph(types, 1 - similarity)
 
-    return pace.insist(finish)
+    return monitor.insist(finish)
 
 
 @dataclass
@@ -216,7 +222,7 @@ class Layers:
         - first, second ``[I]``, with weights: edges of items to communities
     """
 
-    wanted: NDArray[np.float32]
+    target: NDArray[np.float32]
     parent: Labels
     offset: Table
     base: Table
@@ -229,21 +235,21 @@ class Layers:
 
     @classmethod
     def start(
-        cls, wanted: NDArray[np.float32], parent: Labels, first: Labels, n_communities: int, n_jobs: int
+        cls, target: NDArray[np.float32], parent: Labels, first: Labels, n_item_clusters: int, n_jobs: int
     ) -> Layers:
         """Return layers without shortcuts and second edges, right for each parent and community as a whole."""
-        n_types, n_items = wanted.shape
-        demand = np.maximum(wanted.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny)
-        of_parents = sum_rows(wanted, parent, int(parent.max()) + 1)
-        of_communities = sum_rows(of_parents.T, first, n_communities).T
+        n_user_clusters, n_items = target.shape
+        demand = np.maximum(target.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny)
+        of_parents = sum_rows(target, parent, int(parent.max()) + 1)
+        of_item_clusters = sum_rows(of_parents.T, first, n_item_clusters).T
         # As if demand had nothing to do with the community: the number of users times the demand of a community.
-        expected = np.outer(of_parents.sum(axis=1), np.bincount(first, demand, n_communities)) / demand.sum()
+        expected = np.outer(of_parents.sum(axis=1), np.bincount(first, demand, n_item_clusters)) / demand.sum()
         return cls(
-            wanted=wanted,
+            target=target,
             parent=parent,
-            offset=np.zeros(n_types),
-            base=np.log((expected + _CALM) / (of_communities + _CALM)),
-            shortcut=np.full((n_types, n_communities), np.inf),
+            offset=np.zeros(n_user_clusters),
+            base=np.log((expected + _CALM) / (of_item_clusters + _CALM)),
+            shortcut=np.full((n_user_clusters, n_item_clusters), np.inf),
             first=first.astype(np.int32),
             first_weight=-np.log(demand / demand.sum()),
             second=np.full(n_items, -1, np.int32),
@@ -264,24 +270,26 @@ class Layers:
     def improve(self) -> float:
         """Move all weights towards giving what is wanted; return the loss before."""
         by_parent, reach = self.reach()
-        loss, wanted, given, item_wanted, item_given = _core.measure_flows(
+        loss, target, predicted, item_target, item_predicted = _core.measure_flows(
             reach.astype(np.float32),
             self.first,
             self.first_weight.astype(np.float32),
             self.second,
             self.second_weight.astype(np.float32),
-            self.wanted,
+            self.target,
             self.n_jobs,
         )
-        item_moves = move(item_wanted, item_given)
+        item_moves = move(item_target, item_predicted)
         self.first_weight = self.first_weight + item_moves[:, 0]
         self.second_weight = self.second_weight + item_moves[:, 1]
         is_shortcut = self.shortcut < by_parent
-        self.shortcut = np.where(is_shortcut, self.shortcut + move(wanted, given), self.shortcut)
-        wanted[is_shortcut] = given[is_shortcut] = 0
-        self.offset = self.offset + move(wanted.sum(axis=1), given.sum(axis=1))
+        self.shortcut = np.where(is_shortcut, self.shortcut + move(target, predicted), self.shortcut)
+        target[is_shortcut] = predicted[is_shortcut] = 0
+        self.offset = self.offset + move(target.sum(axis=1), predicted.sum(axis=1))
         n_parents = len(self.base)
-        self.base = self.base + move(sum_rows(wanted, self.parent, n_parents), sum_rows(given, self.parent, n_parents))
+        self.base = self.base + move(
+            sum_rows(target, self.parent, n_parents), sum_rows(predicted, self.parent, n_parents)
+        )
         return loss
 
     def choose_edges(self, n_edges: int) -> None:
@@ -289,24 +297,24 @@ class Layers:
         by_parent, reach = self.reach()
         rate = self._rate(reach)
         self._choose_first(reach, rate)
-        wanted = sum_rows(self.wanted.T, self.first, reach.shape[1]).T
+        target = sum_rows(self.target.T, self.first, reach.shape[1]).T
         at_hand = np.bincount(self.first, np.exp(-self.first_weight), reach.shape[1])
-        given = rate[:, None] * at_hand * np.exp(-by_parent)
+        predicted = rate[:, None] * at_hand * np.exp(-by_parent)
         # Exact where an edge changes nothing else: it then carries what is wanted instead of what was given.
-        gains = wanted * np.log((wanted + _CALM) / (given + _CALM)) - (wanted - given)
-        gains[wanted <= given] = 0
+        gains = target * np.log((target + _CALM) / (predicted + _CALM)) - (target - predicted)
+        gains[target <= predicted] = 0
 
-        community, offset, item_gains = self._best_second(reach, rate)
+        item_cluster, offset, item_gains = self._best_second(reach, rate)
         ranking = np.concatenate([gains.ravel(), item_gains])
         n_edges = min(n_edges, int((ranking > 0).sum()))
         chosen = np.zeros(ranking.size, dtype=bool)
         chosen[np.argpartition(-ranking, n_edges - 1)[:n_edges] if n_edges else []] = True
 
         is_shortcut = chosen[: gains.size].reshape(gains.shape)
-        fitting = by_parent + np.log((given + _CALM) / (wanted + _CALM))
+        fitting = by_parent + np.log((predicted + _CALM) / (target + _CALM))
         self.shortcut = np.where(is_shortcut, np.minimum(self.shortcut, fitting), np.inf)
         has_second = chosen[gains.size :]
-        self.second = np.where(has_second, community, -1).astype(np.int32)
+        self.second = np.where(has_second, item_cluster, -1).astype(np.int32)
         self.second_weight = self.first_weight + np.where(has_second, offset, 0)
         self._level_items()
 
@@ -315,7 +323,7 @@ class Layers:
         total = np.zeros(len(reach))
         for part in range(0, len(reach), 64):
             total[part : part + 64] = np.exp(-self._distances(reach[part : part + 64])).sum(axis=1)
-        return np.asarray(self.wanted.sum(axis=1) / total)
+        return np.asarray(self.target.sum(axis=1) / total)
 
     def _distances(self, reach: Table) -> Table:
         """Return the distances of a few types to all items."""
@@ -328,9 +336,9 @@ class Layers:
 
     def _choose_first(self, reach: Table, rate: Table) -> None:
         """Let every item choose its community anew, and its weight."""
-        demand = self.wanted.sum(axis=0, dtype=np.float64)
+        demand = self.target.sum(axis=0, dtype=np.float64)
         offered = rate @ np.exp(-reach)
-        losses = self.wanted.T @ reach.astype(np.float32) + np.outer(demand, np.log(offered)).astype(np.float32)
+        losses = self.target.T @ reach.astype(np.float32) + np.outer(demand, np.log(offered)).astype(np.float32)
         self.first = losses.argmin(axis=1).astype(np.int32)
         self.first_weight = np.log(offered[self.first] / np.maximum(demand, np.finfo(np.float32).tiny))
 
@@ -338,7 +346,7 @@ class Layers:
         self, reach: Table, rate: Table
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
         """Return the best second community of each item, how much longer that edge is, and the gain."""
-        by_item = np.ascontiguousarray(self.wanted.T)
+        by_item = np.ascontiguousarray(self.target.T)
         losses = by_item @ reach.astype(np.float32)
         losses += np.outer(by_item.sum(axis=1), np.log(rate @ np.exp(-reach))).astype(np.float32)
         n_candidates = min(_N_CANDIDATES, losses.shape[1])
@@ -357,10 +365,10 @@ class Layers:
         """Move both edges of each item together, so that it is given as much as it is wanted."""
         _, reach = self.reach()
         rate = self._rate(reach)
-        given = np.zeros(self.first.size)
+        predicted = np.zeros(self.first.size)
         for part in range(0, len(reach), 64):
-            given += rate[part : part + 64] @ np.exp(-self._distances(reach[part : part + 64]))
-        shift = np.log(given / np.maximum(self.wanted.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny))
+            predicted += rate[part : part + 64] @ np.exp(-self._distances(reach[part : part + 64]))
+        shift = np.log(predicted / np.maximum(self.target.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny))
         self.first_weight = self.first_weight + shift
         self.second_weight = self.second_weight + shift
 
@@ -387,55 +395,55 @@ class Layers:
         level = longest / 2
 
         n_users, n_items = types.size, self.first.size
-        n_types, n_parents = self.parent.size, len(self.base)
-        first_item, first_type = n_users, n_users + n_items
-        first_parent = first_type + n_types
-        first_community = first_parent + n_parents
+        n_user_clusters, n_parents = self.parent.size, len(self.base)
+        first_item, first_user_cluster = n_users, n_users + n_items
+        first_parent = first_user_cluster + n_user_clusters
+        first_item_cluster = first_parent + n_parents
         p, h = np.indices(self.base.shape).reshape(2, -1)
         edges = [
-            (np.arange(n_users), first_type + types, np.maximum(user_weight, 0)),
-            (first_type + np.arange(n_types), first_parent + self.parent, self.offset + up + level),
-            (first_parent + p, first_community + h, self.base.ravel() + across + level),
-            (first_type + t, first_community + g, self.shortcut[t, g] + up + across + 2 * level),
-            (first_item + np.arange(n_items), first_community + self.first, self.first_weight + down + level),
+            (np.arange(n_users), first_user_cluster + types, np.maximum(user_weight, 0)),
+            (first_user_cluster + np.arange(n_user_clusters), first_parent + self.parent, self.offset + up + level),
+            (first_parent + p, first_item_cluster + h, self.base.ravel() + across + level),
+            (first_user_cluster + t, first_item_cluster + g, self.shortcut[t, g] + up + across + 2 * level),
+            (first_item + np.arange(n_items), first_item_cluster + self.first, self.first_weight + down + level),
             (
                 first_item + has_second,
-                first_community + self.second[has_second],
+                first_item_cluster + self.second[has_second],
                 self.second_weight[has_second] + down + level,
             ),
         ]
         tails, heads, weights = (np.concatenate(column) for column in zip(*edges, strict=True))
-        n_vertices = first_community + self.base.shape[1]
-        return Graph.from_edges(tails, heads, weights, n_vertices=n_vertices, n_items=first_type)
+        n_vertices = first_item_cluster + self.base.shape[1]
+        return Graph.from_edges(tails, heads, weights, n_vertices=n_vertices, n_items=first_user_cluster)
 
 
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 
 def factors(
-    user_items: csr_array, random: np.random.RandomState, pace: Pace
+    user_items: csr_array, random: np.random.RandomState, monitor: Monitor
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return users and items as rows of length 1, in the directions that tell them apart best."""
-    met = csr_array(
+    interacted = csr_array(
         (np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr), shape=user_items.shape
     )
-    of_users = np.maximum(np.diff(met.indptr), 1) ** -0.5
-    of_items = np.maximum(np.asarray(met.sum(axis=0)).ravel(), 1) ** -0.5
-    scaled = csr_array(diags_array(of_users) @ met @ diags_array(of_items)).astype(np.float32)
-    n_factors = min(_N_FACTORS, min(met.shape))
+    of_users = np.maximum(np.diff(interacted.indptr), 1) ** -0.5
+    of_items = np.maximum(np.asarray(interacted.sum(axis=0)).ravel(), 1) ** -0.5
+    scaled = csr_array(diags_array(of_users) @ interacted @ diags_array(of_items)).astype(np.float32)
+    n_factors = min(_N_FACTORS, min(interacted.shape))
     n_iter = _N_ITERATIONS
-    if pace.max_time is not None:
-        before = pace.seconds
-        scaled @ np.ones((met.shape[1], n_factors), np.float32)
+    if monitor.max_time is not None:
+        before = monitor.seconds
+        scaled @ np.ones((interacted.shape[1], n_factors), np.float32)
         # An iteration is two such products, and takes as long again to make their columns independent.
-        one = 4 * (pace.seconds - before)
-        n_iter = int(np.clip((_FOUND * pace.max_time - pace.seconds) / one, 0, _N_ITERATIONS))
+        one = 4 * (monitor.seconds - before)
+        n_iter = int(np.clip((_FOUND * monitor.max_time - monitor.seconds) / one, 0, _N_ITERATIONS))
     left, values, right = randomized_svd(scaled, n_factors, n_iter=n_iter, random_state=random)
     return unit(left * values), unit(right.T * values)
 
 
 def group(
-    rows: NDArray[np.float32], n_groups: int, random: np.random.RandomState, pace: Pace, share: float
+    rows: NDArray[np.float32], n_groups: int, random: np.random.RandomState, monitor: Monitor, share: float
 ) -> tuple[Labels, NDArray[np.float32]]:
     """Return the group of each row, and its likeness (cosine) to the centre of the group.
 
@@ -443,7 +451,7 @@ def group(
     """
     n_groups = min(n_groups, len(rows))
     means = MiniBatchKMeans(n_groups, n_init=1, batch_size=_BATCH, max_iter=30, random_state=random.randint(2**31))
-    if pace.max_time is None:
+    if monitor.max_time is None:
         labels = means.fit_predict(rows)
     else:
         means.set_params(compute_labels=False)
@@ -453,7 +461,7 @@ def group(
                 shuffled = random.permutation(len(rows))
             if part.stop - part.start >= n_groups:
                 means.partial_fit(rows[shuffled[part]])
-            if pace.due(share):
+            if monitor.due(share):
                 break
         labels = means.predict(rows)
     centers = unit(means.cluster_centers_)
@@ -472,9 +480,9 @@ def sum_rows(rows: NDArray[np.floating], labels: NDArray[np.integer], n_groups: 
     return np.asarray(groups @ rows, dtype=np.float64)
 
 
-def move(wanted: Table, given: Table) -> Table:
+def move(target: Table, predicted: Table) -> Table:
     """Return by how much edges should become longer."""
-    return np.asarray(_STEP * np.log((given + _CALM) / (wanted + _CALM)))
+    return np.asarray(_STEP * np.log((predicted + _CALM) / (target + _CALM)))
 
 
-__all__ = ["N_STEPS", "Layers", "Sizes", "choose_sizes", "fit_communities"]
+__all__ = ["N_STEPS", "Layers", "Sizes", "choose_sizes", "fit_hub_graph"]

@@ -170,7 +170,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         rows = check_ids("users", users, self.n_users_, "user")
         n = check_length(N, rows.size, self.n_items_, "item")
-        met = self._check_met(user_items, rows.size) if filter_already_liked_items else None
+        interacted = self._check_interacted(user_items, rows.size) if filter_already_liked_items else None
         columns = None if items is None else np.unique(check_ids("items", items, self.n_items_, "item"))
         dropped = None if filter_items is None else check_ids("filter_items", filter_items, self.n_items_, "item")
 
@@ -178,8 +178,8 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         scores = np.full((rows.size, n), -np.inf, dtype=np.float32)
         for part, block in self._blocks(rows):
             check_scores(block, rows[part])
-            if met is not None:
-                leave_out(block, met.indptr[part.start : part.stop + 1], met.indices)
+            if interacted is not None:
+                leave_out(block, interacted.indptr[part.start : part.stop + 1], interacted.indices)
             if dropped is not None:
                 block[:, dropped] = -np.inf
             if columns is not None:
@@ -197,7 +197,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         for part in parts(users.size, _BLOCK // self.n_items_):
             yield part, np.ascontiguousarray(self._scores(users[part]), dtype=np.float32)
 
-    def _check_met(self, user_items: Any, n_users: int) -> csr_array:
+    def _check_interacted(self, user_items: Any, n_users: int) -> csr_array:
         """Return what the users have met, one row for each."""
         if user_items is None:
             raise ValueError(
@@ -215,11 +215,11 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
                 f"user_items must have one row for each of the {n_users} users and a column for each of the "
                 f"{self.n_items_} items, got shape {given.shape}; pass train[users]"
             )
-        met = csr_array(given)
-        if met.data.size and not met.data.all():
-            met = met.copy()  # of a CSR array it is the caller's own
-            met.eliminate_zeros()
-        return met
+        interacted = csr_array(given)
+        if interacted.data.size and not interacted.data.all():
+            interacted = interacted.copy()  # of a CSR array it is the caller's own
+            interacted.eliminate_zeros()
+        return interacted
 
 
 def parts(n: int, size: int) -> Iterator[slice]:

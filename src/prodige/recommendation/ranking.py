@@ -200,8 +200,8 @@ def sample_negatives(
     array([[ 3],
            [-1]])
     """
-    met = check_interactions(user_items)
-    n_users, n_items = met.shape
+    interacted = check_interactions(user_items)
+    n_users, n_items = interacted.shape
     held = check_held_out(held_out, n_users, n_items)
     n = check_integer("n_negatives", n_negatives, 1, MAX_INT32)
     if n >= n_items:  # before there is a table of them
@@ -210,7 +210,7 @@ def sample_negatives(
     negatives = np.full((n_users, n), -1, dtype=np.int64)
     is_new = np.ones(n_items, dtype=bool)
     for user in np.flatnonzero(held >= 0):
-        known = met.indices[met.indptr[user] : met.indptr[user + 1]]
+        known = interacted.indices[interacted.indptr[user] : interacted.indptr[user + 1]]
         is_new[known] = is_new[held[user]] = False
         new = np.flatnonzero(is_new)
         is_new[known] = is_new[held[user]] = True
@@ -267,8 +267,8 @@ def evaluate_ranking(
     >>> report.full
     Ranking(hit_ratio={1: 1.0}, ndcg={1: 1.0}, mrr=1.0)
     """
-    met = check_interactions(train, "train")
-    n_users, n_items = met.shape
+    interacted = check_interactions(train, "train")
+    n_users, n_items = interacted.shape
     held = check_held_out(held_out, n_users, n_items)
     sizes = [check_integer("k", size, 1, MAX_INT32) for size in (k if isinstance(k, Iterable) else [k])]
     if not sizes:
@@ -290,10 +290,10 @@ def evaluate_ranking(
                 "it must be fitted to the same users and items as train"
             )
         check_scores(scores, rows)
-        wanted = np.take_along_axis(scores, held[rows, None], axis=1)
-        full.append(full_ranks(scores, wanted, met[rows], held[rows], rows))
+        target = np.take_along_axis(scores, held[rows, None], axis=1)
+        full.append(full_ranks(scores, target, interacted[rows], held[rows], rows))
         if others is not None:
-            sampled.append(1 + np.count_nonzero(np.take_along_axis(scores, others[rows], axis=1) >= wanted, axis=1))
+            sampled.append(1 + np.count_nonzero(np.take_along_axis(scores, others[rows], axis=1) >= target, axis=1))
     return RankingReport(
         sampled=Ranking.of(np.concatenate(sampled), sizes) if sampled else None,
         full=Ranking.of(np.concatenate(full), sizes),
@@ -304,21 +304,21 @@ def evaluate_ranking(
 
 
 def full_ranks(
-    scores: NDArray[np.float32], wanted: NDArray[np.float32], met: csr_array, held: Ids, users: Ids
+    scores: NDArray[np.float32], target: NDArray[np.float32], interacted: csr_array, held: Ids, users: Ids
 ) -> NDArray[np.int64]:
     """Return the ranks among the items that are not in ``met``, whose rows are those of the scores."""
-    row = np.repeat(np.arange(users.size), np.diff(met.indptr))
-    is_held = met.indices == held[row]
+    row = np.repeat(np.arange(users.size), np.diff(interacted.indptr))
+    is_held = interacted.indices == held[row]
     if is_held.any():
         user = users[row[is_held.argmax()]]
         raise ValueError(
             f"held_out[{user}] is among the items that user {user} has met in train; take it out of train, "
             "as leave_one_out does"
         )
-    is_ahead = scores[row, met.indices] >= wanted[row, 0]
-    met_ahead = np.bincount(row[is_ahead], minlength=users.size)
+    is_ahead = scores[row, interacted.indices] >= target[row, 0]
+    interacted_ahead = np.bincount(row[is_ahead], minlength=users.size)
     # The held-out item itself is counted, as the 1 that ranks begin with.
-    return np.asarray(np.count_nonzero(scores >= wanted, axis=1) - met_ahead)
+    return np.asarray(np.count_nonzero(scores >= target, axis=1) - interacted_ahead)
 
 
 def check_held_out(values: ArrayLike, n_users: int, n_items: int) -> Ids:

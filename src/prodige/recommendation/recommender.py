@@ -21,7 +21,7 @@ from prodige._validation import MAX_INT32, check_ids
 from prodige.graph import fileformat
 from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
-from prodige.progress import Callback, Pace
+from prodige.progress import Callback, Monitor
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class GraphRecommender(Recommender):
     array([3], dtype=int32)
     """
 
-    _ways: Ways
+    _paths: Paths
     graph_: Graph
     user_labels_: list[str] | None
     item_labels_: list[str] | None
@@ -172,21 +172,26 @@ class GraphRecommender(Recommender):
         check_room(users, items)
         random = check_random_state(self.random_state)
         if self.edges == "hubs":
-            from prodige.recommendation.hub_graph import N_STEPS, fit_communities
+            from prodige.recommendation.hub_graph import N_STEPS, fit_hub_graph
 
-            pace = self._pace(N_STEPS, start)
-            graph = fit_communities(interactions, self.numbers_per_item, pace, random, self.n_jobs)
+            monitor = self._monitor(N_STEPS, start)
+            graph = fit_hub_graph(interactions, self.numbers_per_item, monitor, random, self.n_jobs)
             idle = np.flatnonzero(np.diff(interactions.indptr) == 0)
-            graph = pace.insist(lambda: place_idle(graph, n_users, idle, self.n_jobs))
+            graph = monitor.insist(lambda: place_idle(graph, n_users, idle, self.n_jobs))
         else:
             from prodige.recommendation.paper.fit import N_STEPS, fit_ranking
 
-            pace = self._pace(N_STEPS, start)
+            monitor = self._monitor(N_STEPS, start)
             graph = fit_ranking(
-                interactions, self.edges, self.numbers_per_item, pace=pace, random_state=random, n_jobs=self.n_jobs
+                interactions,
+                self.edges,
+                self.numbers_per_item,
+                monitor=monitor,
+                random_state=random,
+                n_jobs=self.n_jobs,
             )
-        self._become(graph, n_users, users, items, history_=pace.history, stopped_=pace.stopped)
-        if pace.stopped == "interrupt":
+        self._become(graph, n_users, users, items, history_=monitor.history, stopped_=monitor.stopped)
+        if monitor.stopped == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         return self
 
@@ -221,9 +226,9 @@ class GraphRecommender(Recommender):
         values, counts = np.unique(ids, return_counts=True)
         if (counts > 1).any():
             raise ValueError(f"users must name each user once, got {values[counts > 1][0]} more than once")
-        met = self._check_met(user_items, ids.size)
-        if met.nnz:
-            met = check_interactions(met)
+        interacted = self._check_interacted(user_items, ids.size)
+        if interacted.nnz:
+            interacted = check_interactions(interacted)
         known = ids[ids < self.n_users_]
         if known.size and not self.graph_.n_hubs:
             raise ValueError(
@@ -234,11 +239,11 @@ class GraphRecommender(Recommender):
         check_gap(ids, self.n_users_)
         skipped = np.setdiff1d(np.arange(self.n_users_, n_users), ids)
         placed = np.concatenate([ids, skipped])
-        met.resize(placed.size, self.n_items_)
+        interacted.resize(placed.size, self.n_items_)
         shift = n_users - self.n_users_
-        anchors = self._ways.nearest_anchors(met, self.n_jobs)
+        anchors = self._paths.nearest_anchors(interacted, self.n_jobs)
         anchors += np.where(anchors >= self.n_users_, shift, 0)
-        graph = hang(grow(self.graph_, self.n_users_, shift), n_users, placed, anchors)
+        graph = attach_users(grow(self.graph_, self.n_users_, shift), n_users, placed, anchors)
         user_labels = None if shift else self.user_labels_  # there are none for the new ones
         self._become(graph, n_users, user_labels, self.item_labels_)
         return self
@@ -254,9 +259,9 @@ class GraphRecommender(Recommender):
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
 
-    def _pace(self, n_steps: int, start: float) -> Pace:
+    def _monitor(self, n_steps: int, start: float) -> Monitor:
         spent = time.perf_counter() - start
-        return Pace(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
+        return Monitor(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
 
     def _become(
         self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any
@@ -270,7 +275,7 @@ class GraphRecommender(Recommender):
             n_features_in_=n_items,
             user_labels_=user_labels,
             item_labels_=item_labels,
-            _ways=Ways(graph, n_users),
+            _paths=Paths(graph, n_users),
             **others,
         )
 
@@ -311,8 +316,8 @@ class GraphRecommender(Recommender):
             Items to leave out.
         """
         check_is_fitted(self)
-        ways = self._ways
-        return self._similar(ways, itemid, N, filter_items, "item", ways.n_users, ways.items.size)
+        paths = self._paths
+        return self._similar(paths, itemid, N, filter_items, "item", paths.n_users, paths.items.size)
 
     def similar_users(
         self, userid: ArrayLike, N: int = 10, filter_users: ArrayLike | None = None
@@ -328,32 +333,32 @@ class GraphRecommender(Recommender):
             Users to leave out.
         """
         check_is_fitted(self)
-        ways = self._ways
-        return self._similar(ways, userid, N, filter_users, "user", 0, ways.n_users)
+        paths = self._paths
+        return self._similar(paths, userid, N, filter_users, "user", 0, paths.n_users)
 
     def _similar(
-        self, ways: Ways, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
+        self, paths: Paths, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         sources = check_ids(f"{kind}id", ids, n, kind)
-        wanted = check_length(N, sources.size, n, kind)
+        target = check_length(N, sources.size, n, kind)
         dropped = None if left_out is None else check_ids(f"filter_{kind}s", left_out, n, kind)
-        found = np.full((sources.size, wanted), -1, dtype=np.int32)
-        scores = np.full((sources.size, wanted), -np.inf, dtype=np.float32)
+        found = np.full((sources.size, target), -1, dtype=np.int32)
+        scores = np.full((sources.size, target), -np.inf, dtype=np.float32)
         targets = np.arange(first, first + n)
         for part in parts(sources.size, _BLOCK // n):
-            block = np.negative(ways.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
+            block = np.negative(paths.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
             # Itself comes first, also where others are at distance 0: nothing is above infinity.
             own = np.arange(len(block)), sources[part]
             block[own] = np.inf
             if dropped is not None:
                 block[:, dropped] = -np.inf
-            ids_found, values = best(np.ascontiguousarray(block, dtype=np.float32), min(wanted, n))
+            ids_found, values = best(np.ascontiguousarray(block, dtype=np.float32), min(target, n))
             width = ids_found.shape[1]
             found[part, :width], scores[part, :width] = ids_found, np.where(values == np.inf, 0, values)
         return (found[0], scores[0]) if np.ndim(ids) == 0 else (found, scores)
 
     def _scores(self, users: Ids) -> Distances:
-        return np.asarray(np.negative(self._ways.distances(users, self.n_jobs)))
+        return np.asarray(np.negative(self._paths.distances(users, self.n_jobs)))
 
     # -- files -------------------------------------------------------------------------------------------------------
 
@@ -419,7 +424,7 @@ class GraphRecommender(Recommender):
         return model
 
 
-class Ways:
+class Paths:
     """The ways from users to items in a graph; a model that changes its graph gets new ones.
 
     Distances are kept when they are known. They are computed first, and then what is kept is replaced whole: threads
@@ -441,17 +446,17 @@ class Ways:
 
     def distances(self, users: Ids, n_jobs: int | None) -> Distances:
         """Return distances from users to all items. Users with one edge have those of the vertex they hang on."""
-        hooks, lengths = self._hooks()
-        rows, place = np.unique(hooks[users], return_inverse=True)
+        entries, lengths = self._entries()
+        rows, place = np.unique(entries[users], return_inverse=True)
         return np.asarray(self._from(rows, n_jobs)[place] + lengths[users][:, None])
 
-    def nearest_anchors(self, met: csr_array, n_jobs: int | None) -> Ids:
+    def nearest_anchors(self, interacted: csr_array, n_jobs: int | None) -> Ids:
         """Return for each row of items the vertex from where they are most likely; popular ones for empty rows."""
         graph = self.graph
         # Groups, or all users of a graph without any.
         candidates = np.arange(graph.n_items, graph.n_vertices) if graph.n_hubs else np.arange(self.n_users)
-        is_idle = np.diff(met.indptr) == 0
-        rows = csr_array((np.ones(met.nnz), met.indices, met.indptr), shape=met.shape)
+        is_idle = np.diff(interacted.indptr) == 0
+        rows = csr_array((np.ones(interacted.nnz), interacted.indices, interacted.indptr), shape=interacted.shape)
         rows = vstack([rows, csr_array(self._popularity()[None])], format="csr")
         total = np.asarray(rows.sum(axis=1)).ravel()
         best, anchors = np.full(total.size, np.inf), np.full(total.size, candidates[0])
@@ -474,18 +479,18 @@ class Ways:
         np.minimum.at(shortest, graph.edges.i, graph.edges.weight)
         return np.asarray(np.exp(shortest[self.items].min() - shortest[self.items]))
 
-    def _hooks(self) -> tuple[Ids, Distances]:
+    def _entries(self) -> tuple[Ids, Distances]:
         """Return the vertex from where the paths of each user begin, and how far it is: itself if it has more edges."""
         hooked = self._hooked
         if hooked is None:
             graph, users = self.graph, np.arange(self.n_users)
-            hooks, lengths = users.copy(), np.zeros(users.size, np.float32)
+            entries, lengths = users.copy(), np.zeros(users.size, np.float32)
             is_single = graph.degrees()[: users.size] == 1
             for ends, others in ((graph.edges.i, graph.edges.j), (graph.edges.j, graph.edges.i)):
                 mine = np.flatnonzero(ends < users.size)
                 mine = mine[is_single[ends[mine]]]
-                hooks[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
-            hooked = self._hooked = hooks, lengths
+                entries[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
+            hooked = self._hooked = entries, lengths
         return hooked
 
     def _from(self, vertices: Ids, n_jobs: int | None) -> Distances:
@@ -511,7 +516,7 @@ def place_idle(graph: Graph, n_users: int, idle: Ids, n_jobs: int | None) -> Gra
     if not idle.size:
         return graph
     nothing = csr_array((idle.size, graph.n_items - n_users))
-    return hang(graph, n_users, idle, Ways(graph, n_users).nearest_anchors(nothing, n_jobs))
+    return attach_users(graph, n_users, idle, Paths(graph, n_users).nearest_anchors(nothing, n_jobs))
 
 
 def grow(graph: Graph, n_users: int, n_new: int) -> Graph:
@@ -524,7 +529,7 @@ def grow(graph: Graph, n_users: int, n_new: int) -> Graph:
     )
 
 
-def hang(graph: Graph, n_users: int, users: Ids, anchors: Ids) -> Graph:
+def attach_users(graph: Graph, n_users: int, users: Ids, anchors: Ids) -> Graph:
     """Return the graph in which some users have one edge, in place of those they had."""
     is_moved = np.zeros(graph.n_vertices, dtype=bool)
     is_moved[users] = True

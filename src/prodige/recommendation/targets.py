@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from prodige.progress import Pace
+from prodige.progress import Monitor
 from prodige.recommendation.interactions import parts
 
 # What is tried: exponents of the popularity of an item in the cosine, and of the likeness in the preference.
@@ -73,16 +73,16 @@ class Preferences:
     1
     """
 
-    def __init__(self, user_items: csr_array, random: np.random.RandomState, pace: Pace | None = None) -> None:
-        self._pace = Pace(0) if pace is None else pace
-        self._met = csr_array((np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr))
-        self._met.resize(user_items.shape)
-        counts = np.asarray(self._met.sum(axis=0)).ravel()
+    def __init__(self, user_items: csr_array, random: np.random.RandomState, monitor: Monitor | None = None) -> None:
+        self._monitor = Monitor(0) if monitor is None else monitor
+        self._interacted = csr_array((np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr))
+        self._interacted.resize(user_items.shape)
+        counts = np.asarray(self._interacted.sum(axis=0)).ravel()
         smoothed = counts + 0.5
         self.popularity = (smoothed / smoothed.sum()).astype(np.float32)
         self._counts = np.maximum(counts, 1)
         self.discount, self.sharpness = self._measure(random)
-        self._likeness = self._normalised(self.discount)
+        self._similarity = self._normalised(self.discount)
 
     def of_groups(self, groups: csr_array) -> Rows:
         """Return what groups of users want, shape [groups, I]; each row adds up to 1.
@@ -92,43 +92,43 @@ class Preferences:
         groups : csr_array, shape [groups, U]
             The weight of each user in each group.
         """
-        profiles = csr_array(groups @ self._met)
-        wanted = np.empty(profiles.shape, dtype=np.float32)
+        profiles = csr_array(groups @ self._interacted)
+        target = np.empty(profiles.shape, dtype=np.float32)
         for part in parts(profiles.shape[0], self._at_once()):
-            late = self._pace.due(_SPREAD)
-            wanted[part] = profiles[part].toarray() if late else self._spread(profiles[part], self._likeness)
+            late = self._monitor.due(_SPREAD)
+            target[part] = profiles[part].toarray() if late else self._spread(profiles[part], self._similarity)
         # Relative to the largest of a row, so that no power underflows.
-        wanted /= np.maximum(wanted.max(axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        np.power(wanted, self.sharpness, out=wanted)
-        wanted /= np.maximum(wanted.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        wanted *= 1 - BACKGROUND
-        wanted += BACKGROUND * self.popularity
-        wanted /= wanted.sum(axis=1, keepdims=True)  # rows without a neighbour follow popularity alone
-        return wanted
+        target /= np.maximum(target.max(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        np.power(target, self.sharpness, out=target)
+        target /= np.maximum(target.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        target *= 1 - BACKGROUND
+        target += BACKGROUND * self.popularity
+        target /= target.sum(axis=1, keepdims=True)  # rows without a neighbour follow popularity alone
+        return target
 
     def _normalised(self, discount: float) -> csr_array:
         """Return interactions such that products of two columns are likenesses of items.
 
         A user counts once, however many items it met: otherwise the busiest decide what is alike.
         """
-        n_met = np.maximum(np.diff(self._met.indptr), 1)
-        rows, columns = diags_array(n_met**-0.5), diags_array(self._counts**-discount)
-        return csr_array(rows @ self._met @ columns).astype(np.float32)
+        n_interacted = np.maximum(np.diff(self._interacted.indptr), 1)
+        rows, columns = diags_array(n_interacted**-0.5), diags_array(self._counts**-discount)
+        return csr_array(rows @ self._interacted @ columns).astype(np.float32)
 
     @staticmethod
-    def _spread(profiles: csr_array, likeness: csr_array) -> Rows:
+    def _spread(profiles: csr_array, similarity: csr_array) -> Rows:
         """Return the likeness of all items to the items of each profile, an item not counting for itself."""
         # By way of the users: the matrix of all items would be large, and full.
-        users = (likeness @ profiles.T).toarray()
-        spread = np.ascontiguousarray((likeness.T @ users).T, dtype=np.float32)
-        own = np.asarray(likeness.multiply(likeness).sum(axis=0)).ravel()
+        users = (similarity @ profiles.T).toarray()
+        spread = np.ascontiguousarray((similarity.T @ users).T, dtype=np.float32)
+        own = np.asarray(similarity.multiply(similarity).sum(axis=0)).ravel()
         spread -= (profiles @ diags_array(own)).toarray()
         return np.maximum(spread, 0, out=spread)
 
     def _measure(self, random: np.random.RandomState) -> tuple[float, float]:
         """Return the discount and the sharpness that predict interactions best from the others of a user."""
-        n_users = int(np.clip(_WORK / (2 * len(DISCOUNTS) * self._met.nnz), _FEWEST_USERS, _MOST_USERS))
-        able = np.flatnonzero(np.diff(self._met.indptr) > 1)  # with one item alone there are no others
+        n_users = int(np.clip(_WORK / (2 * len(DISCOUNTS) * self._interacted.nnz), _FEWEST_USERS, _MOST_USERS))
+        able = np.flatnonzero(np.diff(self._interacted.indptr) > 1)  # with one item alone there are no others
         if able.size == 0:
             return _USUAL
         users = np.sort(random.permutation(able)[:n_users])
@@ -138,7 +138,7 @@ class Preferences:
         for part in parts(users.size, self._at_once()):
             judged = []
             for discount in DISCOUNTS:
-                if self._pace.due(_MEASURED):
+                if self._monitor.due(_MEASURED):
                     break
                 judged.append(self._judge(users[part], discount))
             if len(judged) < len(DISCOUNTS):
@@ -154,20 +154,20 @@ class Preferences:
 
     def _at_once(self) -> int:
         """Return how many rows to work on at once."""
-        most = _BLOCK // int(max(self._met.shape))
-        return most if self._pace.max_time is None else min(most, _PIECE)
+        most = _BLOCK // int(max(self._interacted.shape))
+        return most if self._monitor.max_time is None else min(most, _PIECE)
 
     def _judge(self, users: NDArray[np.int64], discount: float) -> tuple[float, NDArray[np.float64]]:
         """Return the sums over users of the log rank of their own items, and of -log probability by sharpness."""
-        met = self._met[users]
-        n_met = np.diff(met.indptr)
-        rows = np.repeat(np.arange(users.size), n_met)
-        spread = self._spread(met, self._normalised(discount)).astype(np.float64)
+        interacted = self._interacted[users]
+        n_interacted = np.diff(interacted.indptr)
+        rows = np.repeat(np.arange(users.size), n_interacted)
+        spread = self._spread(interacted, self._normalised(discount)).astype(np.float64)
         # That a user met two items makes them alike; without it, as if the interaction had never happened.
-        weight = self._counts[met.indices] ** -discount
+        weight = self._counts[interacted.indices] ** -discount
         others = np.bincount(rows, weight)[rows] - weight
-        scores = np.maximum(spread[rows, met.indices] - weight * others / n_met[rows], 0)
-        spread[rows, met.indices] = 0  # only items that were not met compete
+        scores = np.maximum(spread[rows, interacted.indices] - weight * others / n_interacted[rows], 0)
+        spread[rows, interacted.indices] = 0  # only items that were not met compete
         largest = np.maximum(spread.max(axis=1), np.finfo(np.float32).tiny)
         spread /= largest[:, None]
         scores /= largest[rows]
@@ -175,17 +175,17 @@ class Preferences:
         ahead = np.concatenate(
             [
                 row.size - np.searchsorted(row, own)
-                for row, own in zip(spread, np.split(scores, met.indptr[1:-1]), strict=True)
+                for row, own in zip(spread, np.split(scores, interacted.indptr[1:-1]), strict=True)
             ]
         )
-        rank = (np.bincount(rows, np.log1p(ahead)) / n_met).sum()
+        rank = (np.bincount(rows, np.log1p(ahead)) / n_interacted).sum()
         losses = []
         for sharpness in SHARPNESS:
             rivals = (spread**sharpness).sum(axis=1)[rows]
             powers = scores**sharpness
             probability = powers / np.maximum(rivals + powers, np.finfo(np.float32).tiny)
-            loss = -np.log((1 - BACKGROUND) * probability + BACKGROUND * self.popularity[met.indices])
-            losses.append((np.bincount(rows, loss) / n_met).sum())
+            loss = -np.log((1 - BACKGROUND) * probability + BACKGROUND * self.popularity[interacted.indices])
+            losses.append((np.bincount(rows, loss) / n_interacted).sum())
         return float(rank), np.array(losses)
 
 

@@ -85,11 +85,11 @@ def learn(distances: NDArray[np.float64], start: Start = "distances", seed: int 
         dtype=torch.float64,
         n_jobs=1,
     )
-    wanted = torch.from_numpy(distances)
+    target = torch.from_numpy(distances)
     n = len(distances)
 
     def loss(model: GraphEmbedding, sources: torch.Tensor) -> torch.Tensor:
-        residual: torch.Tensor = model(sources) - wanted[sources]
+        residual: torch.Tensor = model(sources) - target[sources]
         return residual.square().mean()
 
     while True:

@@ -55,12 +55,12 @@ def take_over(student: TextNetwork, teacher: TextNetwork, weights: NDArray[np.fl
     float
         Share of the variance of the teacher's products that is met.
     """
-    wanted = products(teacher)
+    target = products(teacher)
     with torch.no_grad():
-        coordinates = student.embedding(torch.arange(len(wanted))).double().numpy()
+        coordinates = student.embedding(torch.arange(len(target))).double().numpy()
     share = weights / weights.sum()
-    mean_x, mean_y = share @ coordinates, share @ wanted
-    x, y = coordinates - mean_x, wanted - mean_y
+    mean_x, mean_y = share @ coordinates, share @ target
+    x, y = coordinates - mean_x, target - mean_y
     square = (x * share[:, None]).T @ x
     square[np.diag_indices_from(square)] += max(_RIDGE * np.trace(square) / len(square), 1e-12)
     solution = np.linalg.solve(square, (x * share[:, None]).T @ y)

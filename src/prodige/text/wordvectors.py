@@ -336,9 +336,9 @@ def explain(row: list[bytes], size: int) -> str:
 
 
 @contextmanager
-def compressing(file: BinaryIO, wanted: bool) -> Iterator[BinaryIO]:
+def compressing(file: BinaryIO, target: bool) -> Iterator[BinaryIO]:
     """Give the file, or a way to write to it with compression."""
-    if not wanted:
+    if not target:
         yield file
         return
     # Without time and name, the same vectors give the same file.

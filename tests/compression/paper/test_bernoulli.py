@@ -12,13 +12,13 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 
 from prodige import Graph
-from prodige.compression.paper.bernoulli import estimate_worth, find_price
+from prodige.compression.paper.bernoulli import estimate_importance, find_penalty
 
 # Items 0 and 1 are the pool; 2, 3 and 4 hang on both. Edge 0 is the one within the pool.
 TAIL = np.array([0, 0, 0, 0, 1, 1, 1], dtype=np.int32)
 HEAD = np.array([1, 2, 3, 4, 2, 3, 4], dtype=np.int32)
 WEIGHT = np.array([0.2, 0.5, 0.7, 0.6, 0.4, 0.9, 0.8])
-WANTED = cdist(*[np.random.default_rng(0).normal(size=(5, 2))] * 2)
+TARGET = cdist(*[np.random.default_rng(0).normal(size=(5, 2))] * 2)
 IN_POOL = np.arange(5) < 2
 
 
@@ -26,7 +26,7 @@ def losses_of(present: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Mean squared error of each item's distances in one graph."""
     graph = Graph.from_edges(TAIL[present], HEAD[present], WEIGHT[present], n_vertices=5)
     distances = graph.distances().astype(np.float64)
-    error = (np.where(np.isinf(distances), 2.0, distances) - WANTED) ** 2
+    error = (np.where(np.isinf(distances), 2.0, distances) - TARGET) ** 2
     return np.asarray(error.sum(axis=1) / 4)
 
 
@@ -42,7 +42,7 @@ def expectations(p: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     estimate = sum(
         chance[one]
         * chance[other]
-        * estimate_worth(losses[[one, other]], graphs[[one, other]], TAIL, HEAD, p.astype(np.float32), IN_POOL)
+        * estimate_importance(losses[[one, other]], graphs[[one, other]], TAIL, HEAD, p.astype(np.float32), IN_POOL)
         for one, other in itertools.product(range(len(graphs)), repeat=2)
     )
     return exact, np.asarray(estimate)
@@ -69,10 +69,10 @@ def test_edges_of_the_pool_get_the_exact_gradient() -> None:
 def test_the_price_meets_the_target(logits: list[float], share: float, rates: list[float]) -> None:
     theta, speed = np.array(logits, dtype=np.float32), np.array(rates[: len(logits)], dtype=np.float32)
     target = share * len(logits)
-    price = find_price(theta, speed, target)
-    expected = expit(theta - speed * np.float32(price)).sum()
+    penalty = find_penalty(theta, speed, target)
+    expected = expit(theta - speed * np.float32(penalty)).sum()
     if expit(theta).sum() <= target:
-        assert price == 0
+        assert penalty == 0
     else:
-        assert price > 0
+        assert penalty > 0
         assert abs(expected - target) < 0.01 * len(logits)

@@ -11,14 +11,14 @@ from canvases import draw, legend_texts, new_axes
 from prodige.drawing import plots
 
 
-def history(n_steps: int = 20, start: float = 1.0, pace: float = 0.1) -> list[dict[str, float]]:
+def history(n_steps: int = 20, start: float = 1.0, monitor: float = 0.1) -> list[dict[str, float]]:
     return [
         {
             "step": step,
             "loss": start / (1 + step),
             "n_edges": 400 - step,
             "numbers_per_item": 8.0,
-            "seconds": pace * step,
+            "seconds": monitor * step,
         }
         for step in range(n_steps)
     ]
@@ -41,8 +41,8 @@ def test_several_runs_are_a_mean_and_a_band() -> None:
     ax = plots.plot_history({"a": [history(start=1), history(start=3)], "b": history()}, ax=new_axes())
     draw(ax)
     assert legend_texts(ax) == ["a", "b"]
-    wanted = 2 / (1 + np.arange(20))
-    assert np.allclose(np.asarray(ax.lines[0].get_ydata()), wanted)
+    target = 2 / (1 + np.arange(20))
+    assert np.allclose(np.asarray(ax.lines[0].get_ydata()), target)
     (band,) = ax.collections
     vertices = np.asarray(band.get_paths()[0].vertices)
     assert vertices[:, 1].max() == 3
@@ -64,7 +64,7 @@ def test_noise_is_smoothed_and_straight_lines_stay() -> None:
 
 
 def test_runs_of_different_pace_are_compared_while_both_run() -> None:
-    ax = plots.plot_history([history(pace=0.1), history(pace=0.2, n_steps=30)], "loss", "seconds", ax=new_axes())
+    ax = plots.plot_history([history(monitor=0.1), history(monitor=0.2, n_steps=30)], "loss", "seconds", ax=new_axes())
     reach = np.asarray(ax.lines[0].get_xdata())
     assert (reach[0], reach[-1]) == (0, pytest.approx(1.9))
     # After 1 s: step 10 of the one, step 5 of the other.

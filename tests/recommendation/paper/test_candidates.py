@@ -28,10 +28,10 @@ def test_cosine_neighbors_are_those_of_scikit_learn(block: int, monkeypatch: pyt
 
 
 def test_candidates_of_the_variants() -> None:
-    met = check_interactions(tastes(60, 40))
-    pairs = met.tocoo()
+    interacted = check_interactions(tastes(60, 40))
+    pairs = interacted.tocoo()
     of_pairs = set(zip(pairs.row.tolist(), (60 + pairs.col).tolist(), strict=True))
-    normal, bipartite, random = (join(met, edges, np.random.RandomState(0)) for edges in VARIANTS)
+    normal, bipartite, random = (join(interacted, edges, np.random.RandomState(0)) for edges in VARIANTS)
     assert set(zip(bipartite.i.tolist(), bipartite.j.tolist(), strict=True)) == of_pairs
     found = set(zip(normal.i.tolist(), normal.j.tolist(), strict=True))
     assert of_pairs < found

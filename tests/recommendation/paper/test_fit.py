@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prodige import Graph
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
-from prodige.progress import Pace, Status
+from prodige.progress import Monitor, Status
 from prodige.recommendation.interactions import check_interactions
 from prodige.recommendation.paper.candidates import CandidateEdges, join
 from prodige.recommendation.paper.fit import Run, edges_allowed, fit_ranking
@@ -38,9 +38,9 @@ def check_graph(graph: Graph, joined: Candidates, numbers_per_item: float) -> No
 
 
 def run_of(edges: CandidateEdges = "bipartite", numbers_per_item: float = 5, seed: int = 0) -> Run:
-    met, random = check_interactions(tastes()), np.random.RandomState(seed)
-    joined = join(met, edges, random)
-    return Run(met, joined, edges_allowed(numbers_per_item, joined), random, 1)
+    interacted, random = check_interactions(tastes()), np.random.RandomState(seed)
+    joined = join(interacted, edges, random)
+    return Run(interacted, joined, edges_allowed(numbers_per_item, joined), random, 1)
 
 
 class ByDistance:
@@ -62,31 +62,31 @@ def test_no_way_leads_through_a_user_that_hangs(edges: CandidateEdges) -> None:
     for step in range(4):
         run.step(step / 4)
     graph = run.finish()
-    skeleton, anchors = run.skeleton, run.anchors
+    backbone, anchors = run.backbone, run.anchors
     assert anchors is not None
     assert np.bincount(anchors.users).max() > 1
-    bare = Graph.from_edges(skeleton.tail, skeleton.head, skeleton.weight, n_vertices=skeleton.members.size)
+    bare = Graph.from_edges(backbone.tail, backbone.head, backbone.weight, n_vertices=backbone.members.size)
     within = bare.distances()
-    np.testing.assert_allclose(graph.distances(skeleton.members, skeleton.members), within, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(graph.distances(backbone.members, backbone.members), within, rtol=1e-4, atol=1e-4)
     for user in np.unique(anchors.users)[::9]:
         mine = anchors.users == user
         expected = (anchors.weight[mine, None] + within[anchors.members[mine]]).min(axis=0)
-        np.testing.assert_allclose(graph.distances([user], skeleton.members)[0], expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(graph.distances([user], backbone.members)[0], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_positive_does_not_count_for_its_own_edge() -> None:
     run = run_of("bipartite")
     for step in range(3):
         run.step(step / 4)
-    anchors, first = run.anchors, run.skeleton.n_connectors
+    anchors, first = run.anchors, run.backbone.n_connectors
     assert anchors is not None
-    wanted = anchors.wanted.tocoo()
+    target = anchors.target.tocoo()
     joined_to = set(zip(anchors.members.tolist(), (anchors.members - first).tolist(), strict=True))
-    for source, item in zip(wanted.row.tolist(), wanted.col.tolist(), strict=True):
+    for source, item in zip(target.row.tolist(), target.col.tolist(), strict=True):
         if source >= first:  # of users that hang on an item, the item itself is wanted by none
             assert (source, item) not in joined_to
         else:
-            edge = (run.skeleton.tail == source) & (run.skeleton.head == first + item)
+            edge = (run.backbone.tail == source) & (run.backbone.head == first + item)
             assert not edge.any()
 
 
@@ -97,10 +97,10 @@ def test_start_is_calibrated() -> None:
 
     def loss() -> float:
         assert run.anchors is not None
-        distance = run.engine.distances(np.arange(run.skeleton.members.size, dtype=np.int32), run.skeleton.items, 1)
-        return softmax_loss(np.minimum(distance, 1e3), run.anchors.wanted)[0]
+        distance = run.engine.distances(np.arange(run.backbone.members.size, dtype=np.int32), run.backbone.items, 1)
+        return softmax_loss(np.minimum(distance, 1e3), run.anchors.target)[0]
 
-    run.skeleton = replace(run.skeleton, weights=Weights.of(20 * run.skeleton.weight))
+    run.backbone = replace(run.backbone, weights=Weights.of(20 * run.backbone.weight))
     before = loss()
     run._calibrate()
     assert loss() < before - 1
@@ -113,7 +113,7 @@ def test_start_is_calibrated() -> None:
 @pytest.mark.parametrize("numbers_per_item", [3, 4, 8])
 def test_meets_the_budget_with_candidates_alone(edges: CandidateEdges, numbers_per_item: float) -> None:
     user_items = tastes()
-    graph = fit_ranking(user_items, edges, numbers_per_item, pace=Pace(12), random_state=0)
+    graph = fit_ranking(user_items, edges, numbers_per_item, monitor=Monitor(12), random_state=0)
     joined = join(check_interactions(user_items), edges, np.random.RandomState(0))
     check_graph(graph, joined, numbers_per_item)
     assert graph.n_edges == edges_allowed(numbers_per_item, joined)
@@ -122,16 +122,16 @@ def test_meets_the_budget_with_candidates_alone(edges: CandidateEdges, numbers_p
 @pytest.mark.parametrize(("edges", "least"), [("normal", 0.8), ("bipartite", 0.8), ("random", 0.7)])
 def test_finds_what_users_met_next(edges: CandidateEdges, least: float) -> None:
     train, held_out = leave_one_out(tastes(400, 100), random_state=0)
-    graph = fit_ranking(train, edges, 4, pace=Pace(40), random_state=0)
+    graph = fit_ranking(train, edges, 4, monitor=Monitor(40), random_state=0)
     report = evaluate_ranking(ByDistance(graph, 400), train, held_out, k=20)
     assert report.full.hit_ratio[20] > least  # a fifth of the items, of which a fifth suits a user
 
 
 def test_loss_falls_and_is_recorded() -> None:
     seen: list[Status] = []
-    pace = Pace(40, callbacks=[seen.append])
-    graph = fit_ranking(tastes(400, 100), "bipartite", 8, pace=pace, random_state=0)
-    losses = [record["loss"] for record in pace.history]
+    monitor = Monitor(40, callbacks=[seen.append])
+    graph = fit_ranking(tastes(400, 100), "bipartite", 8, monitor=monitor, random_state=0)
+    losses = [record["loss"] for record in monitor.history]
     assert len(losses) == 40
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.05
     assert seen[-1].n_edges <= graph.n_edges
@@ -141,7 +141,7 @@ def test_loss_falls_and_is_recorded() -> None:
 @pytest.mark.parametrize("edges", VARIANTS)
 def test_seeds_and_threads(edges: CandidateEdges) -> None:
     one, two, three = (
-        fit_ranking(tastes(), edges, 4, pace=Pace(8), random_state=seed, n_jobs=n_jobs)
+        fit_ranking(tastes(), edges, 4, monitor=Monitor(8), random_state=seed, n_jobs=n_jobs)
         for seed, n_jobs in ((1, 1), (1, 2), (2, 1))
     )
     assert same(one, two)
@@ -150,7 +150,7 @@ def test_seeds_and_threads(edges: CandidateEdges) -> None:
 
 def test_values_of_interactions_do_not_matter() -> None:
     user_items = tastes()
-    graphs = [fit_ranking(user_items * factor, "normal", 4, pace=Pace(4), random_state=0) for factor in (1, 7)]
+    graphs = [fit_ranking(user_items * factor, "normal", 4, monitor=Monitor(4), random_state=0) for factor in (1, 7)]
     assert same(*graphs)
     assert user_items.max() == 1  # and the input is left as it is
 
@@ -161,24 +161,24 @@ def test_interrupt_returns_a_graph(last: int) -> None:
         if status.step == last:
             raise KeyboardInterrupt
 
-    pace = Pace(20, callbacks=[interrupt])
-    graph = fit_ranking(tastes(), "bipartite", 4, pace=pace, random_state=0)
-    assert pace.stopped == "interrupt"
-    assert len(pace.history) == last + 1
+    monitor = Monitor(20, callbacks=[interrupt])
+    graph = fit_ranking(tastes(), "bipartite", 4, monitor=monitor, random_state=0)
+    assert monitor.stopped == "interrupt"
+    assert len(monitor.history) == last + 1
     check_graph(graph, join(check_interactions(tastes()), "bipartite", np.random.RandomState(0)), 4)
 
 
 def test_callbacks_end_a_run() -> None:
-    pace = Pace(20, callbacks=[lambda status: status.step == 2])
-    graph = fit_ranking(tastes(), "normal", 4, pace=pace, random_state=0)
-    assert pace.stopped == "callback"
-    assert len(pace.history) == 3
+    monitor = Monitor(20, callbacks=[lambda status: status.step == 2])
+    graph = fit_ranking(tastes(), "normal", 4, monitor=monitor, random_state=0)
+    assert monitor.stopped == "callback"
+    assert len(monitor.history) == 3
     assert graph.numbers_per_item == 4
 
 
 @pytest.mark.parametrize("max_time", [1e-9, 0.5])
 def test_time_limit(max_time: float) -> None:
-    graph = fit_ranking(tastes(), "normal", 4, pace=Pace(10**6, max_time=max_time), random_state=0)
+    graph = fit_ranking(tastes(), "normal", 4, monitor=Monitor(10**6, max_time=max_time), random_state=0)
     # Where there is no time to judge what they may hang on, users take one anchor, and not all edges are used.
     assert 3 <= graph.numbers_per_item <= 4
     assert np.isfinite(graph.distances()).all()
@@ -189,7 +189,7 @@ def test_users_and_items_without_interactions(edges: CandidateEdges) -> None:
     user_items = tastes().tolil()
     user_items[[3, 199]] = 0
     user_items[:, [0, 50]] = 0
-    graph = fit_ranking(user_items, edges, 5, pace=Pace(8), random_state=0)
+    graph = fit_ranking(user_items, edges, 5, monitor=Monitor(8), random_state=0)
     joined = join(check_interactions(user_items), edges, np.random.RandomState(0))
     check_graph(graph, joined, 5)
     distances = graph.distances([3], [201, 250])
@@ -203,7 +203,7 @@ def test_small_data(n_users: int, n_items: int, edges: CandidateEdges, seed: int
     dense[0, 0] = True
     joined = join(check_interactions(dense), edges, np.random.RandomState(seed))
     budget = 3 + extra
-    check_graph(fit_ranking(dense, edges, budget, pace=Pace(4), random_state=seed), joined, budget)
+    check_graph(fit_ranking(dense, edges, budget, monitor=Monitor(4), random_state=seed), joined, budget)
 
 
 def test_refuses_what_it_cannot_do() -> None:

@@ -16,17 +16,17 @@ from prodige.recommendation.paper.softmax import reach, softmax_loss
 def test_gradient_is_that_of_the_loss() -> None:
     rng = np.random.default_rng(0)
     distance: NDArray[Any] = rng.exponential(2, size=(3, 6))
-    wanted = csr_array(rng.random((3, 6)) * (rng.random((3, 6)) < 0.5))
-    share = wanted.toarray() / wanted.sum()
+    target = csr_array(rng.random((3, 6)) * (rng.random((3, 6)) < 0.5))
+    share = target.toarray() / target.sum()
     expected = (share * (distance + logsumexp(-distance, axis=1)[:, None])).sum()
-    loss, gradient = softmax_loss(distance, wanted)
+    loss, gradient = softmax_loss(distance, target)
     assert loss == pytest.approx(expected, rel=1e-5)
     for place in np.ndindex(3, 6):
         moved = distance.copy()
         moved[place] += 1e-3
         back = distance.copy()
         back[place] -= 1e-3
-        numeric = (softmax_loss(moved, wanted)[0] - softmax_loss(back, wanted)[0]) / 2e-3
+        numeric = (softmax_loss(moved, target)[0] - softmax_loss(back, target)[0]) / 2e-3
         assert gradient[place] == pytest.approx(numeric, abs=1e-4)
 
 

@@ -19,27 +19,27 @@ from prodige import _core
 from prodige.graph.engine import Engine
 from prodige.recommendation.interactions import check_interactions
 from prodige.recommendation.paper import users
-from prodige.recommendation.paper.backbone import Skeleton, choose_skeleton
+from prodige.recommendation.paper.backbone import Backbone, choose_backbone
 from prodige.recommendation.paper.candidates import CandidateEdges, join
 from prodige.recommendation.paper.users import Choice, allot, draw_positives, rank_options
 from tastes import VARIANTS, tastes
 
 
 def choice_of(edges: CandidateEdges, is_late: Callable[[], bool] = bool) -> Choice:
-    met, random = check_interactions(tastes()), np.random.RandomState(0)
-    joined = join(met, edges, random)
-    skeleton = Skeleton.of(joined, 80, *choose_skeleton(joined, 200, 400, random)).release()
-    topology = _core.Topology(skeleton.members.size, skeleton.tail, skeleton.head)
-    engine = Engine(topology, skeleton.weight, skeleton.members.size, None)
-    return Choice(skeleton, engine, joined, draw_positives(met, random), 1, is_late)
+    interacted, random = check_interactions(tastes()), np.random.RandomState(0)
+    joined = join(interacted, edges, random)
+    backbone = Backbone.of(joined, 80, *choose_backbone(joined, 200, 400, random)).release()
+    topology = _core.Topology(backbone.members.size, backbone.tail, backbone.head)
+    engine = Engine(topology, backbone.weight, backbone.members.size, None)
+    return Choice(backbone, engine, joined, draw_positives(interacted, random), 1, is_late)
 
 
 @pytest.mark.parametrize("most", [1, 4, 100])
 def test_positives_are_items_that_users_met(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users, "_N_POSITIVES", most)
-    met = check_interactions(tastes())
-    targets, seen = draw_positives(met, np.random.RandomState(0))
-    for user, own in enumerate(np.split(met.indices, met.indptr[1:-1])):
+    interacted = check_interactions(tastes())
+    targets, seen = draw_positives(interacted, np.random.RandomState(0))
+    for user, own in enumerate(np.split(interacted.indices, interacted.indptr[1:-1])):
         drawn = targets[user][seen[user]].tolist()
         assert set(drawn) <= set(own.tolist())
         assert len(set(drawn)) == len(drawn) == min(own.size, most)
@@ -89,14 +89,14 @@ def test_edges_go_to_the_largest_gains_in_order(n_users: int, most: int, n_edges
 @pytest.mark.parametrize("edges", VARIANTS)
 def test_options_are_judged_by_the_distances_of_the_skeleton(edges: CandidateEdges) -> None:
     choice = choice_of(edges)
-    options, met, skeleton = choice.options(), check_interactions(tastes()), choice.skeleton
-    n, first = skeleton.members.size, skeleton.n_connectors
-    matrix = csr_array((skeleton.weight, (skeleton.tail, skeleton.head)), shape=(n, n))
+    options, interacted, backbone = choice.options(), check_interactions(tastes()), choice.backbone
+    n, first = backbone.members.size, backbone.n_connectors
+    matrix = csr_array((backbone.weight, (backbone.tail, backbone.head)), shape=(n, n))
     distance = dijkstra(matrix, directed=False)[:, first:]
     log_p = -distance - logsumexp(-distance, axis=1)[:, None]
     for row in range(0, options.users.size, 7):
         items = options.targets[row][options.seen[row]]
-        assert set(items.tolist()) <= set(met[[options.users[row]]].indices.tolist())
+        assert set(items.tolist()) <= set(interacted[[options.users[row]]].indices.tolist())
         for anchor, surprise in zip(options.anchors[row], options.surprise[row], strict=True):
             if anchor < 0:
                 assert np.isinf(surprise).all()

@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class CoinEdges:
+class BernoulliEdges:
     """Candidate edges with their parameters; replaced as a whole, so that an interrupt never finds half of a change.
 
     Attributes
@@ -47,7 +47,7 @@ class CoinEdges:
     theta: Floats
 
     @classmethod
-    def start(cls, tail: Ids, head: Ids, weight: Floats) -> CoinEdges:
+    def start(cls, tail: Ids, head: Ids, weight: Floats) -> BernoulliEdges:
         """Return edges at their start: most of them are present."""
         logit = np.full(weight.size, math.log(START / (1 - START)))
         return cls(tail, head, Weights.of(weight), logit.astype(np.float32))
@@ -72,16 +72,16 @@ class CoinEdges:
         """Probabilities of the edges."""
         return np.asarray(expit(self.theta))
 
-    def keep(self, mask: Mask) -> CoinEdges:
+    def keep(self, mask: Mask) -> BernoulliEdges:
         """Return the edges where the mask is True."""
-        return CoinEdges(self.tail[mask], self.head[mask], self.weights.keep(mask), self.theta[mask])
+        return BernoulliEdges(self.tail[mask], self.head[mask], self.weights.keep(mask), self.theta[mask])
 
-    def toss(self, random: np.random.RandomState) -> Mask:
+    def sample(self, random: np.random.RandomState) -> Mask:
         """Return which edges a drawn graph has."""
         return np.asarray(random.random_sample(self.size) < self.probability)
 
 
-def estimate_worth(
+def estimate_importance(
     losses: NDArray[np.float64], drawn: Sequence[Mask], tail: Ids, head: Ids, p: Floats, in_pool: Mask
 ) -> Floats:
     """Estimate by how much the expected error would fall with the probability of each edge: -dR/dp, at no price.
@@ -102,10 +102,10 @@ def estimate_worth(
     of_item[:, in_pool] = 0
     of_all = leave_one_out(losses.mean(axis=1))
     shared = in_pool[tail] & in_pool[head]
-    worth = np.zeros(tail.size, dtype=np.float32)
+    importance = np.zeros(tail.size, dtype=np.float32)
     for own, common, present in zip(of_item.astype(np.float32), of_all.astype(np.float32), drawn, strict=True):
-        worth -= (own[tail] + own[head] + common * shared) * (present - p)
-    return np.asarray(worth / (len(drawn) * p * (1 - p)))
+        importance -= (own[tail] + own[head] + common * shared) * (present - p)
+    return np.asarray(importance / (len(drawn) * p * (1 - p)))
 
 
 def leave_one_out(losses: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ def leave_one_out(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((losses - losses.mean(axis=0)) * (n_samples / (n_samples - 1)))
 
 
-def find_price(theta: Floats, rates: Floats, target: float) -> float:
+def find_penalty(theta: Floats, rates: Floats, target: float) -> float:
     """Return the price x ≥ 0 with Σ sigmoid(theta - rates · x) = target; 0 where the sum is no more than that.
 
     Examples
@@ -126,8 +126,8 @@ def find_price(theta: Floats, rates: Floats, target: float) -> float:
     1.099
     """
 
-    def surplus(price: float) -> float:
-        return float(expit(theta - rates * np.float32(price)).sum(dtype=np.float64)) - target
+    def surplus(penalty: float) -> float:
+        return float(expit(theta - rates * np.float32(penalty)).sum(dtype=np.float64)) - target
 
     if theta.size == 0 or surplus(0.0) <= 0:
         return 0.0

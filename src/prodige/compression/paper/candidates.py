@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.compression.paper.bernoulli import CoinEdges
+from prodige.compression.paper.bernoulli import BernoulliEdges
 from prodige.metric.space import Space
 
 # No weight starts below this part of the mean distance: the slope of softplus would be lost.
@@ -44,8 +44,8 @@ def choose_n_random(n_items: int, n_edges: int, variance: float) -> int:
     """
     if n_edges >= n_items * (n_items - 1) // 2:
         return n_items
-    wanted = min(n_items**0.5 / 4, 0.3 * n_items * variance)
-    return int(np.clip(round(max(wanted, n_edges / n_items)), 1, most_random(n_items, n_edges)))
+    target = min(n_items**0.5 / 4, 0.3 * n_items * variance)
+    return int(np.clip(round(max(target, n_edges / n_items)), 1, most_random(n_items, n_edges)))
 
 
 def relative_variance(space: Space, random: np.random.RandomState, n_sources: int = 64) -> float:
@@ -84,12 +84,12 @@ class Start:
         n, n_groups = space.n_items, pool.size
         n_columns = int(np.clip(_START_DISTANCES // n, 1, _START_COLUMNS))
         columns = np.union1d(random.permutation(n)[:n_columns], pool)
-        wanted = space.distances(columns).T
-        scale = float(wanted.mean(dtype=np.float64)) or 1.0
-        wanted = wanted / np.float32(scale)
-        radius = wanted.sum(axis=1) / (columns.size - np.isin(np.arange(n), columns)).astype(np.float32)
+        target = space.distances(columns).T
+        scale = float(target.mean(dtype=np.float64)) or 1.0
+        target = target / np.float32(scale)
+        radius = target.sum(axis=1) / (columns.size - np.isin(np.arange(n), columns)).astype(np.float32)
         radius -= radius.mean() / 2
-        excess = wanted - radius[:, None] - radius[columns]
+        excess = target - radius[:, None] - radius[columns]
 
         # As in k-means: an item fits a group that sees all groups as it does, apart from how far out it is itself.
         view = excess[:, np.searchsorted(columns, pool)]
@@ -109,7 +109,7 @@ class Start:
         weight = radius[:, None] + view - within / 2
         weight[np.arange(n), group] = radius + within[group] / 2
         weight[pool] = (centre + centre.T - within[:, None] - within) / 2
-        return cls(np.maximum(weight, _SHORTEST), scale, 1 + 0.5 * float(wanted.std()))
+        return cls(np.maximum(weight, _SHORTEST), scale, 1 + 0.5 * float(target.std()))
 
 
 def nearest_group(view: Floats, centre: Floats, share: Floats) -> NDArray[np.int64]:
@@ -118,7 +118,7 @@ def nearest_group(view: Floats, centre: Floats, share: Floats) -> NDArray[np.int
     return np.asarray(((centre**2).sum(axis=1) - 2 * view @ centre.T).argmin(axis=1))
 
 
-def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, n_jobs: int | None) -> CoinEdges:
+def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, n_jobs: int | None) -> BernoulliEdges:
     """Return candidate edges from every item to the pool and to its nearest items."""
     n = space.n_items
     tail, head = np.repeat(np.arange(n), pool.size), np.tile(pool, n)
@@ -130,4 +130,4 @@ def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, 
     low, high = np.minimum(tail, head), np.maximum(tail, head)
     _, first = np.unique(low * n + high, return_index=True)  # of two, that to the pool
     first = first[low[first] != high[first]]
-    return CoinEdges.start(low[first].astype(np.int32), high[first].astype(np.int32), weight[first])
+    return BernoulliEdges.start(low[first].astype(np.int32), high[first].astype(np.int32), weight[first])

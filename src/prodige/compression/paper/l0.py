@@ -32,19 +32,19 @@ from sklearn.utils import check_random_state
 from prodige import _core
 from prodige._validation import check_integer, check_number
 from prodige.compression.fitting import keep_connected, spanning_tree
-from prodige.compression.paper.bernoulli import START, CoinEdges, estimate_worth, find_price
+from prodige.compression.paper.bernoulli import START, BernoulliEdges, estimate_importance, find_penalty
 from prodige.compression.paper.candidates import Start, choose_n_random, join, most_random, relative_variance
 from prodige.graph.engine import Engine, count_threads
 from prodige.graph.graph import Graph
 from prodige.metric.space import Space
-from prodige.progress import Callback, Pace, Stopped
+from prodige.progress import Callback, Monitor, Stopped
 from prodige.threads import one_thread
 
 # Steps of a whole run; the shares of it when edges begin to be judged, begin to cost something, are as few as the
 # budget wants, and are settled. What is left of the run learns weights alone.
 N_STEPS = 400
 JUDGED = 0.04
-PRICED = 0.08
+PENALISED = 0.08
 THINNED = 0.5
 SETTLED = 0.65
 
@@ -161,7 +161,7 @@ def fit_l0(
     if max_time is not None:
         max_time = check_number("max_time", max_time)
     n_steps = check_integer("n_steps", n_steps, 1, 2**31)
-    pace = Pace(n_steps, max_time, callbacks=list(callbacks or ()), verbose=verbose)
+    monitor = Monitor(n_steps, max_time, callbacks=list(callbacks or ()), verbose=verbose)
     n = space.n_items
     n_edges = edges_allowed(numbers_per_item, n)
     random = check_random_state(random_state)
@@ -171,19 +171,21 @@ def fit_l0(
     pool = np.sort(random.choice(n, n_random, replace=False))
     start = Start.of(space, pool, random)
     n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
-    edges = join(space, pool, start, 0 if pace.in_a_hurry else n_neighbors, n_threads)  # finding neighbours takes long
+    edges = join(
+        space, pool, start, 0 if monitor.in_a_hurry else n_neighbors, n_threads
+    )  # finding neighbours takes long
     run = Run(space, edges, pool, start, n_edges, random, n_threads)
     try:
-        for progress in pace.run():
+        for progress in monitor.run():
             loss = run.step(progress)
             likely = run.edges.n_likely
-            pace.record(progress, loss, likely, (n + 2 * likely) / n)
-            pace.history[-1]["lambda_"] = run.lambda_
+            monitor.record(progress, loss, likely, (n + 2 * likely) / n)
+            monitor.history[-1]["lambda_"] = run.lambda_
     except KeyboardInterrupt:
-        pace.stopped = "interrupt"
-        if pace.history:  # a callback may be where it came
-            pace.history[-1].setdefault("lambda_", run.lambda_)
-    return L0Result(run.finish(), pace.history, run.mean_lambda, pace.stopped)
+        monitor.stopped = "interrupt"
+        if monitor.history:  # a callback may be where it came
+            monitor.history[-1].setdefault("lambda_", run.lambda_)
+    return L0Result(run.finish(), monitor.history, run.mean_lambda, monitor.stopped)
 
 
 def edges_allowed(numbers_per_item: float, n_items: int) -> int:
@@ -225,7 +227,7 @@ class Run:
     def __init__(
         self,
         space: Space,
-        edges: CoinEdges,
+        edges: BernoulliEdges,
         pool: NDArray[np.int64],
         start: Start,
         n_edges: int,
@@ -258,18 +260,18 @@ class Run:
     def step(self, progress: float) -> float:
         """Take one step; return the mean squared error in squared distances."""
         sources = self._draw_sources()
-        wanted = self.space.distances(sources) / np.float32(self.scale)
+        target = self.space.distances(sources) / np.float32(self.scale)
         rate = _WEIGHT_RATE
         if progress < SETTLED and self.n_edges < self.n_candidates:
-            drawn = [self.edges.toss(self.random) for _ in range(_N_GRAPHS)]
-            losses = self._search(sources, wanted, drawn)
+            drawn = [self.edges.sample(self.random) for _ in range(_N_GRAPHS)]
+            losses = self._search(sources, target, drawn)
             if progress >= JUDGED:
                 self._learn_probabilities(losses, drawn, progress)
             self._learn_weights(losses.slope, rate)
             self._give_up()
         else:
             self._settle()
-            losses = self._search(sources, wanted, [np.ones(self.edges.size, dtype=bool)])
+            losses = self._search(sources, target, [np.ones(self.edges.size, dtype=bool)])
             rate *= 1 - max(progress - SETTLED, 0) / (1 - SETTLED)
             self._learn_weights(losses.slope, rate)
         return float(losses.mean.mean()) * self.scale**2
@@ -288,7 +290,7 @@ class Run:
         sources, self._order = self._order[:size], self._order[size:]
         return sources
 
-    def _search(self, sources: Ids, wanted: Floats, graphs: list[Mask]) -> Losses:
+    def _search(self, sources: Ids, target: Floats, graphs: list[Mask]) -> Losses:
         """Search every graph from all sources."""
         n, rows = self.space.n_items, np.arange(sources.size)
         of_item = np.empty((len(graphs), n))
@@ -301,7 +303,7 @@ class Run:
             residual = forest.distances(None, n, threads)
             cut_off = np.isinf(residual)
             residual[cut_off] = self.unreachable
-            residual -= wanted
+            residual -= target
             residual[rows, sources] = 0
             np.sum(np.square(residual), axis=0, out=loss)
             residual[cut_off] = 0  # no weight can help there
@@ -333,25 +335,25 @@ class Run:
     def _learn_probabilities(self, losses: Losses, drawn: list[Mask], progress: float) -> None:
         """Move every logit by what its edge is worth, less the price of an edge."""
         edges, n = self.edges, self.space.n_items
-        worth = estimate_worth(losses.of_item, drawn, edges.tail, edges.head, edges.probability, self.in_pool)
+        importance = estimate_importance(losses.of_item, drawn, edges.tail, edges.head, edges.probability, self.in_pool)
         shared = self.in_pool[edges.tail] & self.in_pool[edges.head]
         self._loss = running(self._loss, float(losses.mean.mean()))
         self._spread = running(self._spread, float(np.std(losses.mean, ddof=1)))
         rate = np.float32(_RATE * n / 2 / max(self._loss, 1e-12))
         pool_rate = np.float32(_POOL_RATE / max(self._spread, 1e-12))
         rates: Floats = np.where(shared, np.minimum(pool_rate, rate), rate)
-        theta: Floats = edges.theta + rates * worth
-        if progress >= PRICED:
-            price = find_price(theta, rates, self._target(progress))
-            theta -= rates * np.float32(price)
-            self.lambda_ = price * self.n_candidates * self.scale**2
+        theta: Floats = edges.theta + rates * importance
+        if progress >= PENALISED:
+            penalty = find_penalty(theta, rates, self._target(progress))
+            theta -= rates * np.float32(penalty)
+            self.lambda_ = penalty * self.n_candidates * self.scale**2
             if progress >= THINNED:
                 self._lambdas.append(self.lambda_)
         self.edges = replace(edges, theta=np.clip(theta, _HOPELESS, _SURE))
 
     def _target(self, progress: float) -> float:
         """Return the number of edges to be expected at this point of the run."""
-        share = min((progress - PRICED) / (THINNED - PRICED), 1)
+        share = min((progress - PENALISED) / (THINNED - PENALISED), 1)
         first = START * self.n_candidates
         return float(first * min(self.n_edges / first, 1) ** share)
 

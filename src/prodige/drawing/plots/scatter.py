@@ -64,24 +64,24 @@ def plot_distances(
     others = draw_others(sources, n, random)
     totals, n_apart, done = np.zeros(4), 0, 0
     pairs = []
-    for rows, true, given in compare(model, space, sources):
+    for rows, true, predicted in compare(model, space, sources):
         chosen = others[done : done + rows.size]
         done += rows.size
-        pairs.append(np.stack([np.take_along_axis(block, chosen, axis=1).ravel() for block in (true, given)]))
-        apart = np.isinf(given)
+        pairs.append(np.stack([np.take_along_axis(block, chosen, axis=1).ravel() for block in (true, predicted)]))
+        apart = np.isinf(predicted)
         n_apart += int(apart.sum())
-        totals += sums(np.where(apart, 0, true), np.where(apart, 0, given))
-    true, given = np.concatenate(pairs, axis=1)
-    joined = np.isfinite(given)
+        totals += sums(np.where(apart, 0, true), np.where(apart, 0, predicted))
+    true, predicted = np.concatenate(pairs, axis=1)
+    joined = np.isfinite(predicted)
     if not joined.any():
         raise ValueError("model joins none of the pairs: there is no distance to draw")
     squared, absolute, total, _ = totals
     n_pairs = sources.size * (n - 1) - n_apart
-    most = max(true[joined].max(), given[joined].max()) or 1.0
+    most = max(true[joined].max(), predicted[joined].max()) or 1.0
 
     ax.hexbin(
         true[joined],
-        given[joined],
+        predicted[joined],
         gridsize=60,
         extent=(0, most, 0, most),
         bins="log",

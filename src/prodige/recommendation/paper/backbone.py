@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Skeleton:
+class Backbone:
     """What ways lead through; replaced as a whole, so that an interrupt never finds half of a change.
 
     Attributes
@@ -50,10 +50,10 @@ class Skeleton:
     tail: Ids
     head: Ids
     weights: Weights
-    worth: NDArray[np.float64]
+    importance: NDArray[np.float64]
 
     @classmethod
-    def of(cls, joined: Candidates, n_items: int, inside: Mask, edges: Mask) -> Skeleton:
+    def of(cls, joined: Candidates, n_items: int, inside: Mask, edges: Mask) -> Backbone:
         """Return the skeleton of some vertices and some candidates between them."""
         place = (np.cumsum(inside) - 1).astype(np.int32)
         weights = Weights.of(np.maximum(joined.weight[edges], np.float32(SHORTEST)))
@@ -85,41 +85,41 @@ class Skeleton:
         """Edges of each member."""
         return np.bincount(np.concatenate([self.tail, self.head]), minlength=self.members.size)
 
-    def keep(self, mask: Mask) -> Skeleton:
+    def keep(self, mask: Mask) -> Backbone:
         """Return the skeleton with the edges where the mask is True."""
         return replace(
             self,
             tail=self.tail[mask],
             head=self.head[mask],
             weights=self.weights.keep(mask),
-            worth=self.worth[mask],
+            importance=self.importance[mask],
         )
 
-    def thin(self, n_edges: int) -> Skeleton:
+    def thin(self, n_edges: int) -> Backbone:
         """Return the most important edges: a spanning forest, then as many as there is room for."""
         if self.n_edges <= n_edges:
             return self
-        order = np.lexsort((self.weights.theta, -self.worth))  # of two equally important edges the shorter one
+        order = np.lexsort((self.weights.theta, -self.importance))  # of two equally important edges the shorter one
         return self.keep(keep_connected(self.tail, self.head, order, self.members.size, n_edges))
 
-    def release(self) -> Skeleton:
+    def release(self) -> Backbone:
         """Return the skeleton without users that no way leads through any more: they shall choose anchors freely."""
-        skeleton = self
+        backbone = self
         while True:
-            is_end = (skeleton.degree == 1) & (np.arange(skeleton.members.size) < skeleton.n_connectors)
-            tail, head = is_end[skeleton.tail], is_end[skeleton.head]
+            is_end = (backbone.degree == 1) & (np.arange(backbone.members.size) < backbone.n_connectors)
+            tail, head = is_end[backbone.tail], is_end[backbone.head]
             leaves = tail ^ head  # two ends of one edge have nothing else to hang on
             if not leaves.any():
-                return skeleton
-            gone = np.where(tail, skeleton.tail, skeleton.head)[leaves]
-            stays = np.ones(skeleton.members.size, dtype=bool)
+                return backbone
+            gone = np.where(tail, backbone.tail, backbone.head)[leaves]
+            stays = np.ones(backbone.members.size, dtype=bool)
             stays[gone] = False
             place = (np.cumsum(stays) - 1).astype(np.int32)
-            kept = skeleton.keep(~leaves)
-            skeleton = replace(kept, members=kept.members[stays], tail=place[kept.tail], head=place[kept.head])
+            kept = backbone.keep(~leaves)
+            backbone = replace(kept, members=kept.members[stays], tail=place[kept.tail], head=place[kept.head])
 
 
-def choose_skeleton(joined: Candidates, n_users: int, n_edges: int, random: np.random.RandomState) -> tuple[Mask, Mask]:
+def choose_backbone(joined: Candidates, n_users: int, n_edges: int, random: np.random.RandomState) -> tuple[Mask, Mask]:
     """Return the vertices and the edges of a skeleton to begin with, as masks of all vertices and of the candidates.
 
     Users are drawn at random, and of the edges between them and the items the shortest are taken, about as many as
@@ -139,8 +139,8 @@ def choose_skeleton(joined: Candidates, n_users: int, n_edges: int, random: np.r
     # Edges taken come first in the tree, then those that lead out: nearly all other users become its leaves.
     ends = np.concatenate([joined.i[edges], joined.j[edges]])
     inside = (np.bincount(ends, minlength=n) > 0) | (np.arange(n) >= n_users)
-    worth = inside[joined.i].astype(np.float32) + inside[joined.j] + edges
-    edges |= spanning_tree(joined.i, joined.j, worth - joined.weight / (1 + joined.weight.max(initial=0)), n)
+    importance = inside[joined.i].astype(np.float32) + inside[joined.j] + edges
+    edges |= spanning_tree(joined.i, joined.j, importance - joined.weight / (1 + joined.weight.max(initial=0)), n)
     tail, head = joined.i[edges], joined.j[edges]
     inside = (np.bincount(np.concatenate([tail, head]), minlength=n) > 1) | (np.arange(n) >= n_users)
     inside[tail[~inside[tail] & ~inside[head]]] = True  # one of two that have only each other

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, diags_array
 from sklearn.utils.extmath import randomized_svd
 
 from prodige.metric.candidates import Candidates, bipartite
-from prodige.progress import Pace
+from prodige.progress import Monitor
 from prodige.recommendation.interactions import parts
 
 # No weight starts below this: the slope of softplus would be lost.
@@ -43,14 +43,16 @@ Vertices = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 
-def join(met: csr_array, edges: CandidateEdges, random: np.random.RandomState, pace: Pace | None = None) -> Candidates:
+def join(
+    interacted: csr_array, edges: CandidateEdges, random: np.random.RandomState, monitor: Monitor | None = None
+) -> Candidates:
     """Return the candidate edges of a variant, with the weights they start from.
 
     Where the time of the pace runs out, only some users and items get neighbours.
     """
     if edges not in get_args(CandidateEdges):
         raise ValueError(f"edges must be one of {', '.join(map(repr, get_args(CandidateEdges)))}, got {edges!r}")
-    n_users, n_items = map(int, met.shape)
+    n_users, n_items = map(int, interacted.shape)
     n = n_users + n_items
     tail: Vertices
     head: Vertices
@@ -58,19 +60,19 @@ def join(met: csr_array, edges: CandidateEdges, random: np.random.RandomState, p
         tail = np.repeat(np.arange(n), _N_RANDOM)
         head = random.randint(n, size=tail.size)
     else:
-        pairs = bipartite(met)
+        pairs = bipartite(interacted)
         tail, head = pairs.i.astype(np.int64), pairs.j.astype(np.int64)
     if edges == "normal":
         # Items first: there are fewer of them, and they are in every graph.
-        items = n_users + cosine_neighbors(csr_array(met.T), _N_NEIGHBORS, pace, _ITEMS_JOINED)
-        users = cosine_neighbors(met, _N_NEIGHBORS, pace, _USERS_JOINED)
+        items = n_users + cosine_neighbors(csr_array(interacted.T), _N_NEIGHBORS, monitor, _ITEMS_JOINED)
+        users = cosine_neighbors(interacted, _N_NEIGHBORS, monitor, _USERS_JOINED)
         tail, head = np.concatenate([[tail, head], users, items], axis=1)
     pair = np.unique(np.minimum(tail, head) * n + np.maximum(tail, head))
     tail, head = pair // n, pair % n
-    return Candidates.make(tail, head, start_weights(met, embed(met, random), tail, head), n, n)
+    return Candidates.make(tail, head, start_weights(interacted, embed(interacted, random), tail, head), n, n)
 
 
-def cosine_neighbors(rows: csr_array, n_neighbors: int, pace: Pace | None = None, share: float = 1.0) -> Vertices:
+def cosine_neighbors(rows: csr_array, n_neighbors: int, monitor: Monitor | None = None, share: float = 1.0) -> Vertices:
     """Return each row with the rows that have the highest cosine with it, as pairs, shape [2, P].
 
     Rows that share nothing are no neighbours. The product is made by blocks of rows, and it is sparse. When this share
@@ -91,7 +93,7 @@ def cosine_neighbors(rows: csr_array, n_neighbors: int, pace: Pace | None = None
     n_shared = float((np.diff(rows.tocsc().indptr).astype(np.float64) ** 2).sum()) / rows.shape[0]
     pairs = [np.empty((2, 0), dtype=np.int64)]
     for part in parts(rows.shape[0], int(_BLOCK / max(n_shared, 1))):
-        if pace is not None and pace.due(share):
+        if monitor is not None and monitor.due(share):
             break
         product = csr_array(unit[part] @ columns)
         for row, begin, end in zip(range(part.start, part.stop), product.indptr[:-1], product.indptr[1:], strict=True):
@@ -103,26 +105,26 @@ def cosine_neighbors(rows: csr_array, n_neighbors: int, pace: Pace | None = None
     return np.concatenate(pairs, axis=1)
 
 
-def embed(met: csr_array, random: np.random.RandomState) -> Floats:
+def embed(interacted: csr_array, random: np.random.RandomState) -> Floats:
     """Return places of users and items on a sphere, shape [U + I, K], near where they met and met alike.
 
     From a truncated singular value decomposition. Its first component is left out: it is how often they met at all.
     """
-    of_users, of_items = (np.maximum(met.sum(axis=axis), 1) ** -0.5 for axis in (1, 0))
-    scaled = csr_array(diags_array(of_users) @ met @ diags_array(of_items))
-    n_components = min(_N_DIMENSIONS, *met.shape)
+    of_users, of_items = (np.maximum(interacted.sum(axis=axis), 1) ** -0.5 for axis in (1, 0))
+    scaled = csr_array(diags_array(of_users) @ interacted @ diags_array(of_items))
+    n_components = min(_N_DIMENSIONS, *interacted.shape)
     users, values, items = randomized_svd(scaled, n_components, n_iter=3, random_state=random)
     place = (np.concatenate([users, items.T]) * np.sqrt(values))[:, int(n_components > 1) :]
     return np.asarray(place / np.maximum(np.linalg.norm(place, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
 
-def start_weights(met: csr_array, place: Floats, tail: Vertices, head: Vertices) -> Floats:
+def start_weights(interacted: csr_array, place: Floats, tail: Vertices, head: Vertices) -> Floats:
     """Return weights to begin with: the angle between the ends, and more for rare items.
 
     An edge between items stands for two, one to a user who met both and one from there, so it is twice as long.
     """
-    n_users, n_items = map(int, met.shape)
-    count = np.maximum(np.bincount(met.indices, minlength=n_items), 1)
+    n_users, n_items = map(int, interacted.shape)
+    count = np.maximum(np.bincount(interacted.indices, minlength=n_items), 1)
     rarity = np.concatenate([np.zeros(n_users), _RARITY * np.log(count.max() / count)])
     weight = rarity[tail] + rarity[head]
     for part in parts(tail.size, _BLOCK // place.shape[1]):

@@ -34,9 +34,9 @@ from prodige.graph.engine import Engine, count_threads
 from prodige.graph.graph import Graph
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
-from prodige.progress import Pace
+from prodige.progress import Monitor
 from prodige.recommendation.interactions import check_interactions
-from prodige.recommendation.paper.backbone import Skeleton, choose_skeleton
+from prodige.recommendation.paper.backbone import Backbone, choose_backbone
 from prodige.recommendation.paper.candidates import SHORTEST, CandidateEdges, join
 from prodige.recommendation.paper.softmax import reach, softmax_loss
 from prodige.recommendation.paper.users import MOST_ANCHORS, Anchors, Choice, draw_positives
@@ -75,7 +75,7 @@ def fit_ranking(
     edges: CandidateEdges = "normal",
     numbers_per_item: float = 4.0,
     *,
-    pace: Pace | None = None,
+    monitor: Monitor | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Graph:
@@ -127,19 +127,19 @@ def fit_ranking(
     True
     """
     random = check_random_state(random_state)
-    pace = Pace(N_STEPS) if pace is None else pace
-    met = check_interactions(user_items)
-    met.data[:] = 1
-    joined = join(met, edges, random, pace)
-    run = Run(met, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs), pace)
-    pace.prepared(until=_LEARNED)
+    monitor = Monitor(N_STEPS) if monitor is None else monitor
+    interacted = check_interactions(user_items)
+    interacted.data[:] = 1
+    joined = join(interacted, edges, random, monitor)
+    run = Run(interacted, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs), monitor)
+    monitor.prepared(until=_LEARNED)
     try:
-        for progress in pace.run():
+        for progress in monitor.run():
             loss = run.step(progress)
-            pace.record(progress, loss, run.n_kept, 1 + 2 * run.n_kept / joined.n_vertices)
+            monitor.record(progress, loss, run.n_kept, 1 + 2 * run.n_kept / joined.n_vertices)
     except KeyboardInterrupt:
-        pace.stopped = "interrupt"
-    return pace.insist(run.finish)
+        monitor.stopped = "interrupt"
+    return monitor.insist(run.finish)
 
 
 def edges_allowed(numbers_per_item: float, joined: Candidates) -> int:
@@ -160,26 +160,26 @@ class Run:
 
     def __init__(
         self,
-        met: csr_array,
+        interacted: csr_array,
         joined: Candidates,
         n_edges: int,
         random: np.random.RandomState,
         n_jobs: int,
-        pace: Pace | None = None,
+        monitor: Monitor | None = None,
     ) -> None:
-        self.met = met
+        self.interacted = interacted
         self.joined = joined
         self.n_edges = n_edges
         self.random = random
         self.n_jobs = n_jobs
-        self.pace = Pace(0) if pace is None else pace
-        n_users, n_items = map(int, met.shape)
+        self.monitor = Monitor(0) if monitor is None else monitor
+        n_users, n_items = map(int, interacted.shape)
         n_start = max(_START_EDGES * joined.n_vertices, _START_ROOM * (n_edges - n_users))
-        self.skeleton = Skeleton.of(joined, n_items, *choose_skeleton(joined, n_users, int(n_start), random))
-        self.n_start = self.skeleton.n_edges
+        self.backbone = Backbone.of(joined, n_items, *choose_backbone(joined, n_users, int(n_start), random))
+        self.n_start = self.backbone.n_edges
         self.anchors: Anchors | None = None
         self._has_edges = np.bincount(np.concatenate([joined.i, joined.j]), minlength=joined.n_vertices) > 0
-        self._prepared: tuple[Skeleton, Engine] | None = None
+        self._prepared: tuple[Backbone, Engine] | None = None
         self._order = np.empty(0, dtype=np.int32)
         self._n_steps = 0
         self._choices = list(CHOICES)
@@ -188,21 +188,21 @@ class Run:
     @property
     def n_kept(self) -> int:
         """Edges of the graph as it is."""
-        return self.skeleton.n_edges + (0 if self.anchors is None else self.anchors.users.size)
+        return self.backbone.n_edges + (0 if self.anchors is None else self.anchors.users.size)
 
     @property
     def engine(self) -> Engine:
         """The skeleton, ready to be searched."""
-        skeleton, last = self.skeleton, self._prepared
-        if last is not None and last[0] is skeleton:
+        backbone, last = self.backbone, self._prepared
+        if last is not None and last[0] is backbone:
             return last[1]
-        if last is not None and last[0].tail is skeleton.tail:  # only weights have changed
-            engine = last[1].with_weights(skeleton.weight, self.n_jobs)
+        if last is not None and last[0].tail is backbone.tail:  # only weights have changed
+            engine = last[1].with_weights(backbone.weight, self.n_jobs)
         else:
-            n = skeleton.members.size
-            topology = _core.Topology(n, skeleton.tail, skeleton.head)
-            engine = Engine(topology, skeleton.weight, n, None, self.n_jobs)
-        self._prepared = (skeleton, engine)
+            n = backbone.members.size
+            topology = _core.Topology(n, backbone.tail, backbone.head)
+            engine = Engine(topology, backbone.weight, n, None, self.n_jobs)
+        self._prepared = (backbone, engine)
         return engine
 
     def step(self, progress: float) -> float:
@@ -212,7 +212,7 @@ class Run:
             self._calibrate()
         if progress >= THINNING:
             share = min((progress - THINNING) / (THINNED - THINNING), 1)
-            self.skeleton = self.skeleton.thin(round(self.n_start ** (1 - share) * self._final_size() ** share))
+            self.backbone = self.backbone.thin(round(self.n_start ** (1 - share) * self._final_size() ** share))
         if self._choices and progress >= self._choices[0]:
             del self._choices[0]
             self._choose(most=1)
@@ -221,28 +221,28 @@ class Run:
 
     def finish(self) -> Graph:
         """Return the graph within the budget, with the anchors that suit it."""
-        self.skeleton = self.skeleton.thin(self._final_size())
+        self.backbone = self.backbone.thin(self._final_size())
         anchors = self._choose(MOST_ANCHORS)
-        skeleton, n = self.skeleton, self.joined.n_vertices
+        backbone, n = self.backbone, self.joined.n_vertices
         return Graph.from_edges(
-            np.concatenate([skeleton.members[skeleton.tail], anchors.users]),
-            np.concatenate([skeleton.members[skeleton.head], skeleton.members[anchors.members]]),
-            np.concatenate([skeleton.weight, anchors.weight]),
+            np.concatenate([backbone.members[backbone.tail], anchors.users]),
+            np.concatenate([backbone.members[backbone.head], backbone.members[anchors.members]]),
+            np.concatenate([backbone.weight, anchors.weight]),
             n_vertices=n,
             n_items=n,
         )
 
     def _final_size(self) -> int:
         """Return how many edges the skeleton is to have in the end."""
-        n_forest = self.skeleton.members.size - self.engine.topology.n_components
-        n_hanging = int(self._has_edges.sum()) - int(self._has_edges[self.skeleton.members].sum())
+        n_forest = self.backbone.members.size - self.engine.topology.n_components
+        n_hanging = int(self._has_edges.sum()) - int(self._has_edges[self.backbone.members].sum())
         return int(n_forest + _SKELETON_SHARE * max(self.n_edges - n_hanging - n_forest, 0))
 
     def _draw_sources(self, n_sources: int) -> Ids:
         """Return members to search from; every one that is asked comes once before any comes again."""
         assert self.anchors is not None
         if self._order.size == 0:
-            asked = np.flatnonzero(np.diff(self.anchors.wanted.indptr))
+            asked = np.flatnonzero(np.diff(self.anchors.target.indptr))
             self._order = self.random.permutation(asked).astype(np.int32)
         sources, self._order = self._order[:n_sources], self._order[n_sources:]
         return sources
@@ -250,51 +250,53 @@ class Run:
     def _learn(self, rate: float, judge: bool) -> float:
         """Take a step of Adam on the weights, and look at what edges are worth; return the loss."""
         assert self.anchors is not None
-        sources, skeleton, items = self._draw_sources(_N_SOURCES), self.skeleton, self.skeleton.items
+        sources, backbone, items = self._draw_sources(_N_SOURCES), self.backbone, self.backbone.items
         self._n_steps += 1
         forest = self.engine.search(sources, self.n_jobs)
         distance, cut_off, far = reach(forest.distances(items, items.size, self.n_jobs))
-        loss, gradient = softmax_loss(distance, self.anchors.wanted[sources])
+        loss, gradient = softmax_loss(distance, self.anchors.target[sources])
         gradient[cut_off] = 0  # no weight can help there
         slope = forest.backward(gradient, items, self.n_jobs)
-        weights = skeleton.weights.descend(slope, rate, self._n_steps, least=1e-9)
-        worth = skeleton.worth
+        weights = backbone.weights.descend(slope, rate, self._n_steps, least=1e-9)
+        importance = backbone.importance
         if judge:
             # Losing the only way must never look cheap, whatever stands for it in the loss.
             cost = forest.removal_cost(np.abs(gradient), np.zeros_like(gradient), items, 2 * far, self.n_jobs)
-            n_asked = max(int(np.count_nonzero(np.diff(self.anchors.wanted.indptr))), 1)
-            worth = math.exp(-sources.size / n_asked) * worth + cost
-        self.skeleton = replace(skeleton, weights=weights, worth=worth)
+            n_asked = max(int(np.count_nonzero(np.diff(self.anchors.target.indptr))), 1)
+            importance = math.exp(-sources.size / n_asked) * importance + cost
+        self.backbone = replace(backbone, weights=weights, importance=importance)
         return loss
 
     def _calibrate(self) -> None:
         """Multiply all weights by what suits the softmax best: the start knows near from far, but not the unit."""
         assert self.anchors is not None
-        sources, skeleton = self._draw_sources(_N_SOURCES), self.skeleton
-        distance, _, _ = reach(self.engine.distances(sources, skeleton.items, self.n_jobs))
-        wanted = self.anchors.wanted[sources]
+        sources, backbone = self._draw_sources(_N_SOURCES), self.backbone
+        distance, _, _ = reach(self.engine.distances(sources, backbone.items, self.n_jobs))
+        target = self.anchors.target[sources]
         found = minimize_scalar(
-            lambda log_scale: softmax_loss(distance * np.float32(math.exp(log_scale)), wanted)[0],
+            lambda log_scale: softmax_loss(distance * np.float32(math.exp(log_scale)), target)[0],
             bounds=(-2.5, 2.5),
             method="bounded",
             options={"xatol": 0.02},
         )
-        weight = np.maximum(skeleton.weight * np.float32(math.exp(found.x)), np.float32(SHORTEST))
-        self.skeleton = replace(skeleton, weights=Weights.of(weight))
+        weight = np.maximum(backbone.weight * np.float32(math.exp(found.x)), np.float32(SHORTEST))
+        self.backbone = replace(backbone, weights=Weights.of(weight))
 
     def _is_late(self) -> bool:
         """Whether users must choose by what is known: the time is up, or Ctrl-C was pressed a while ago."""
-        pace = self.pace
-        if pace.stopped == "interrupt":
-            self._until = min(self._until, pace.seconds + _PATIENCE)
-        return pace.seconds > self._until or (pace.max_time is not None and pace.seconds > _JUDGED * pace.max_time)
+        monitor = self.monitor
+        if monitor.stopped == "interrupt":
+            self._until = min(self._until, monitor.seconds + _PATIENCE)
+        return monitor.seconds > self._until or (
+            monitor.max_time is not None and monitor.seconds > _JUDGED * monitor.max_time
+        )
 
     def _choose(self, most: int, judge: bool = True) -> Anchors:
         """Let all users outside the skeleton choose anchors, up to so many each."""
-        self.skeleton = self.skeleton.release()
-        positives = draw_positives(self.met, self.random)
-        choice = Choice(self.skeleton, self.engine, self.joined, positives, self.n_jobs, self._is_late)
-        self.anchors = choice.make(most, self.n_edges - self.skeleton.n_edges, judge)
+        self.backbone = self.backbone.release()
+        positives = draw_positives(self.interacted, self.random)
+        choice = Choice(self.backbone, self.engine, self.joined, positives, self.n_jobs, self._is_late)
+        self.anchors = choice.make(most, self.n_edges - self.backbone.n_edges, judge)
         self._order = np.empty(0, dtype=np.int32)
         return self.anchors
 

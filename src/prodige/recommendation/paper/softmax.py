@@ -13,7 +13,7 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
-def softmax_loss(distance: Floats, wanted: csr_array) -> tuple[float, Floats]:
+def softmax_loss(distance: Floats, target: csr_array) -> tuple[float, Floats]:
     """Return the mean of d(x) + log Σ exp(-d) over what is wanted, and its gradient by the distances.
 
     Examples
@@ -28,12 +28,12 @@ def softmax_loss(distance: Floats, wanted: csr_array) -> tuple[float, Floats]:
     (0.6931, array([[ 0.5, -0.5]], dtype=float32))
     """
     log_z = log_partition(distance)
-    row = np.repeat(np.arange(len(distance)), np.diff(wanted.indptr))
-    total = np.bincount(row, wanted.data, minlength=len(distance)).astype(np.float32)
+    row = np.repeat(np.arange(len(distance)), np.diff(target.indptr))
+    total = np.bincount(row, target.data, minlength=len(distance)).astype(np.float32)
     scale = np.float32(1 / max(float(total.sum()), 1e-12))
     gradient = np.exp(-distance - log_z[:, None]) * (-total * scale)[:, None]
-    gradient[row, wanted.indices] += wanted.data * scale
-    loss = float(wanted.data @ distance[row, wanted.indices] + total @ log_z) * float(scale)
+    gradient[row, target.indices] += target.data * scale
+    loss = float(target.data @ distance[row, target.indices] + total @ log_z) * float(scale)
     return loss, gradient
 
 

@@ -25,7 +25,7 @@ from scipy.special import entr
 from prodige.graph.engine import Engine
 from prodige.metric.candidates import Candidates
 from prodige.recommendation.interactions import parts
-from prodige.recommendation.paper.backbone import Skeleton
+from prodige.recommendation.paper.backbone import Backbone
 from prodige.recommendation.paper.candidates import SHORTEST
 from prodige.recommendation.paper.softmax import log_partition, reach
 
@@ -49,15 +49,15 @@ class Positives(NamedTuple):
     seen: Mask  # [U, T], False where there are fewer
 
 
-def draw_positives(met: csr_array, random: np.random.RandomState) -> Positives:
+def draw_positives(interacted: csr_array, random: np.random.RandomState) -> Positives:
     """Draw some items that each user met; all of them where there are few."""
-    sizes = np.diff(met.indptr)
+    sizes = np.diff(interacted.indptr)
     row = np.repeat(np.arange(sizes.size), sizes)
     shuffled = np.lexsort((random.random_sample(row.size), row))
-    place = np.arange(row.size) - met.indptr[row]
+    place = np.arange(row.size) - interacted.indptr[row]
     drawn = place < _N_POSITIVES
     targets = np.zeros((sizes.size, min(_N_POSITIVES, int(sizes.max()))), dtype=np.int64)
-    targets[row[drawn], place[drawn]] = met.indices[shuffled[drawn]]
+    targets[row[drawn], place[drawn]] = interacted.indices[shuffled[drawn]]
     return Positives(targets, np.arange(targets.shape[1]) < sizes[:, None])
 
 
@@ -81,7 +81,7 @@ class Anchors(NamedTuple):
     users: Vertices  # [A]
     members: Vertices  # [A]
     weight: Floats  # [A]
-    wanted: csr_array  # [M, I], the part of the loss that asks for an item from a member
+    target: csr_array  # [M, I], the part of the loss that asks for an item from a member
 
 
 class Choice:
@@ -103,14 +103,14 @@ class Choice:
 
     def __init__(
         self,
-        skeleton: Skeleton,
+        backbone: Backbone,
         engine: Engine,
         joined: Candidates,
         positives: Positives,
         n_jobs: int,
         is_late: Callable[[], bool] = bool,
     ) -> None:
-        self.skeleton = skeleton
+        self.backbone = backbone
         self.engine = engine
         self.joined = joined
         self.positives = positives
@@ -129,11 +129,11 @@ class Choice:
         gains = np.full(picks.shape, -np.inf)
         for part in parts(options.users.size, _BLOCK // math.prod(options.surprise.shape[1:])):
             picks[part], gains[part] = rank_options(options.surprise[part], options.seen[part], most)
-        return self._hang(options, picks, allot(gains, n_edges))
+        return self._attach_users(options, picks, allot(gains, n_edges))
 
     def options(self, judge: bool = True) -> Options:
         """Return what users may hang on: the nearest of their candidates, by the weights these started from."""
-        joined, members = self.joined, self.skeleton.members
+        joined, members = self.joined, self.backbone.members
         place = np.full(joined.n_vertices, -1)
         place[members] = np.arange(members.size)
         user, anchor = np.concatenate([[joined.i, joined.j], [joined.j, joined.i]], axis=1)
@@ -155,7 +155,7 @@ class Choice:
 
     def _judge(self, users: Vertices, anchors: Vertices, targets: Vertices, seen: Mask) -> Options:
         """Search from all that users may hang on; what most of them may, first, in case that time runs out."""
-        items = self.skeleton.items
+        items = self.backbone.items
         partition = np.full(anchors.shape, np.inf, dtype=np.float32)
         surprise = np.full((*anchors.shape, targets.shape[1]), np.inf, dtype=np.float32)
         place = np.flatnonzero(anchors >= 0)
@@ -164,7 +164,7 @@ class Choice:
         found, turn = found[order], np.argsort(order)[turn]
         place, turn = place[np.argsort(turn, kind="stable")], np.sort(turn)
         ends = np.append(0, np.cumsum(n_users[order]))
-        for part in parts(found.size, _BLOCK // self.skeleton.n_items):
+        for part in parts(found.size, _BLOCK // self.backbone.n_items):
             if self.is_late():
                 self._take_nearest(anchors, partition, surprise)
                 break
@@ -188,7 +188,7 @@ class Choice:
         rest = np.flatnonzero(np.isinf(partition).all(axis=1) & (anchors[:, 0] >= 0))
         partition[rest, 0], surprise[rest, 0] = 0, 0
 
-    def _hang(self, options: Options, picks: Vertices, taken: Mask) -> Anchors:
+    def _attach_users(self, options: Options, picks: Vertices, taken: Mask) -> Anchors:
         """Return the edges of the options taken, with their weights, and what is wanted of every member."""
         users, n_seen = options.users, np.maximum(options.seen.sum(axis=1), 1)[:, None]
         anchors = np.take_along_axis(options.anchors, picks, axis=1)
@@ -202,39 +202,39 @@ class Choice:
         weight += np.maximum(SHORTEST - weight.min(axis=1, keepdims=True), 0)
         self._lengthen(anchors, weight)
 
-        is_own = (self.skeleton.items[options.targets][:, None] == anchors[:, :, None]) & taken[:, :, None]
+        is_own = (self.backbone.items[options.targets][:, None] == anchors[:, :, None]) & taken[:, :, None]
         row, column = np.nonzero(options.seen & ~is_own.any(axis=1))
-        source, target = anchors[row, holder[row, column]], options.targets[row, column]
+        source, positive = anchors[row, holder[row, column]], options.targets[row, column]
         part = 1 / n_seen[row, 0]
         connector, place, free = self._free_positives()
-        wanted = csr_array(
+        target = csr_array(
             (
                 np.concatenate([part, free]).astype(np.float32),
-                (np.concatenate([source, connector]), np.concatenate([target, place])),
+                (np.concatenate([source, connector]), np.concatenate([positive, place])),
             ),
-            shape=(self.skeleton.members.size, self.skeleton.n_items),
+            shape=(self.backbone.members.size, self.backbone.n_items),
         )
         row, column = np.nonzero(taken)
-        return Anchors(users[row], anchors[row, column], weight[row, column].astype(np.float32), wanted)
+        return Anchors(users[row], anchors[row, column], weight[row, column].astype(np.float32), target)
 
     def _free_positives(self) -> tuple[Vertices, Vertices, NDArray[np.float64]]:
         """Return what connectors want: their positives without an edge to them, and the part of each in the loss."""
-        skeleton, n = self.skeleton, self.skeleton.members.size
+        backbone, n = self.backbone, self.backbone.members.size
         targets, seen = self.positives
-        connectors = skeleton.members[: skeleton.n_connectors]
+        connectors = backbone.members[: backbone.n_connectors]
         row, column = np.nonzero(seen[connectors])
-        target = targets[connectors[row], column]
-        edge = np.minimum(skeleton.tail, skeleton.head).astype(np.int64) * n + np.maximum(skeleton.tail, skeleton.head)
-        free = ~np.isin(row * n + skeleton.items[target], edge)
+        positive = targets[connectors[row], column]
+        edge = np.minimum(backbone.tail, backbone.head).astype(np.int64) * n + np.maximum(backbone.tail, backbone.head)
+        free = ~np.isin(row * n + backbone.items[positive], edge)
         n_seen = seen[connectors].sum(axis=1)
-        return row[free], target[free], 1 / n_seen[row[free]]
+        return row[free], positive[free], 1 / n_seen[row[free]]
 
     def _lengthen(self, anchors: Vertices, weight: NDArray[Any]) -> None:
         """Make all edges of a user longer by as much, until no way from one of its anchors to another leads through."""
-        n, is_edge = self.skeleton.members.size, np.isfinite(weight)
+        n, is_edge = self.backbone.members.size, np.isfinite(weight)
         earlier = np.triu(np.ones((anchors.shape[1], anchors.shape[1]), dtype=bool), 1)
         row, one, other = np.nonzero(is_edge[:, :, None] & is_edge[:, None] & earlier)
-        source, target = anchors[row, one], anchors[row, other]
+        source, positive = anchors[row, one], anchors[row, other]
         order = np.argsort(source, kind="stable")
         found, first = np.unique(source[order], return_index=True)
         ends = np.append(first, order.size)
@@ -243,7 +243,7 @@ class Choice:
         for part in parts(found.size, _BLOCK // n):
             distance = self.engine.distances(found[part].astype(np.int32), everything, self.n_jobs)
             here = order[ends[part.start] : ends[part.stop]]
-            between = distance[np.searchsorted(found[part], source[here]), target[here]]
+            between = distance[np.searchsorted(found[part], source[here]), positive[here]]
             lack = (between - weight[row[here], one[here]] - weight[row[here], other[here]]) / 2
             np.maximum.at(lift, row[here], np.where(np.isinf(lack), 0, lack))
         weight += lift[:, None]
