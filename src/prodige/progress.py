@@ -66,9 +66,9 @@ class Monitor:
 
     Examples
     --------
-    >>> from prodige.progress import Pace
-    >>> pace = Pace(n_steps=2)
-    >>> [progress for progress in pace.run()]
+    >>> from prodige.progress import Monitor
+    >>> monitor = Monitor(n_steps=2)
+    >>> [progress for progress in monitor.run()]
     [0.0, 0.5]
     """
 
@@ -119,13 +119,13 @@ class Monitor:
 
         Examples
         --------
-        >>> from prodige.progress import Pace
-        >>> pace, presses = Pace(n_steps=2), [KeyboardInterrupt]
+        >>> from prodige.progress import Monitor
+        >>> monitor, presses = Monitor(n_steps=2), [KeyboardInterrupt]
         >>> def work():
         ...     if presses:
         ...         raise presses.pop()
         ...     return "what the run was for"
-        >>> pace.insist(work), pace.stopped
+        >>> monitor.insist(work), monitor.stopped
         ('what the run was for', 'interrupt')
         """
         if self.stopped == "interrupt":

@@ -751,12 +751,12 @@ def test_time_limits_the_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_runs")
 def test_blocks_of_distances_cover_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    compressor = make().fit(BLOBS)
-    expected = compressor.graph_.distances()
+    fitted = make().fit(BLOBS)
+    expected = fitted.graph_.distances()
     for size in (1, 1000, 1 << 24):
         monkeypatch.setattr(compressor, "_BLOCK", size)
         found = np.full_like(expected, np.nan)
-        for rows, distances in compressor.pairwise_distances():
+        for rows, distances in fitted.pairwise_distances():
             assert np.isnan(found[rows]).all()
             assert distances.shape == (rows.stop - rows.start, 160)
             assert distances.size <= max(size, 160)

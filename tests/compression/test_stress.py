@@ -347,7 +347,7 @@ def test_bad_arguments_of_stress() -> None:
     for block in (2, -1):
         with pytest.raises(IndexError, match=f"there is no block {block}"):
             measure(blocks=np.array([0, block], np.int32))
-    with pytest.raises(ValueError, match="wanted has more rows than there are vertices"):
+    with pytest.raises(ValueError, match="target has more rows than there are vertices"):
         measure(target=np.ones((13, sources.size), np.float32))
     for vertex in (12, -1):
         with pytest.raises(IndexError, match=rf"sources\[3\] = {vertex}"):

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import pickle
+import pkgutil
 import resource
 import signal
 import subprocess
@@ -139,7 +139,7 @@ def test_the_threads_of_openmp_do_not_matter() -> None:
             [sys.executable, "-c", PROGRAM],
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": n_threads, "PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"OMP_NUM_THREADS": n_threads, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
         for n_threads in ("1", "3")
     ]
@@ -156,19 +156,19 @@ def test_no_callbacks(train: csr_array) -> None:
 # What a fit does from when there is something to keep.
 LATE = {
     "hubs": [
-        "preferences.Preferences._measure",
-        "preferences.Preferences.of_groups",
-        "communities.Layers.start",
-        "communities.Layers.choose_edges",
-        "communities.Layers.improve",
-        "communities.Layers.to_graph",
-        "recommendation.place_idle",
+        "recommendation.targets.Preferences._measure",
+        "recommendation.targets.Preferences.of_groups",
+        "recommendation.hub_graph.Layers.start",
+        "recommendation.hub_graph.Layers.choose_edges",
+        "recommendation.hub_graph.Layers.improve",
+        "recommendation.hub_graph.Layers.to_graph",
+        "recommendation.recommender.place_idle",
     ],
     "normal": [
-        "rankfit.Run._choose",
-        "rankfit.Run._calibrate",
-        "rankfit.Run._learn",
-        "rankfit.Run.finish",
+        "recommendation.paper.fit.Run._choose",
+        "recommendation.paper.fit.Run._calibrate",
+        "recommendation.paper.fit.Run._learn",
+        "recommendation.paper.fit.Run.finish",
     ],
 }
 
@@ -179,10 +179,8 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
     """Pressed once, when a stage has just begun or is just done."""
     interacted = crowds(200, 40).toarray()
     interacted[17] = 0
-    module, *holders, name = stage.split(".")
-    holder: Any = importlib.import_module(f"prodige.{module}")
-    for inner in holders:
-        holder = getattr(holder, inner)
+    where, _, name = stage.rpartition(".")
+    holder = pkgutil.resolve_name(f"prodige.{where}")
     real, n_calls = getattr(holder, name), 0
 
     def pressed(*arguments: Any, **options: Any) -> Any:
@@ -516,7 +514,14 @@ def test_a_failed_placement_changes_nothing(
     assert model.n_users_ == max(200, *[user + 1 for user in users])
 
 
-@pytest.mark.parametrize("stage", ["communities.choose_sizes", "communities.factors", "recommendation.place_idle"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "recommendation.hub_graph.choose_sizes",
+        "recommendation.hub_graph.factors",
+        "recommendation.recommender.place_idle",
+    ],
+)
 def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
     model = GraphRecommender(random_state=0, n_jobs=1).fit(train, item_labels=[f"item {x}" for x in range(40)])
     before, state = model.distances([0, 1]), dict(vars(model))

@@ -87,9 +87,9 @@ def attach_to_anchors(
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.learning.anchors_from_coordinates import hang_on_far_anchors
+    >>> from prodige.learning.anchors_from_coordinates import attach_to_anchors
     >>> coordinates = np.random.RandomState(0).normal(size=(1000, 4))
-    >>> graph, offset, scale = hang_on_far_anchors(coordinates, random_state=0)
+    >>> graph, offset, scale = attach_to_anchors(coordinates, random_state=0)
     >>> found = (graph(np.arange(1000), np.arange(graph.n_vertices - 4, graph.n_vertices)).detach() - offset) / scale
     >>> bool(((found.numpy() - coordinates) ** 2).mean() < 0.06)
     True

@@ -70,10 +70,10 @@ def attach_to_hubs(
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.learning.anchors_from_vectors import hang_on_hubs
+    >>> from prodige.learning.anchors_from_vectors import attach_to_hubs
     >>> X = np.random.RandomState(0).normal(size=(1000, 8))
-    >>> graph, wanted = hang_on_hubs(X, n_anchors=10, random_state=0)
-    >>> graph.n_items, graph.n_vertices - graph.n_items > 10, graph.numbers_per_item <= 10, wanted.shape
+    >>> graph, target = attach_to_hubs(X, n_anchors=10, random_state=0)
+    >>> graph.n_items, graph.n_vertices - graph.n_items > 10, graph.numbers_per_item <= 10, target.shape
     (1000, True, True, (1000, 10))
     """
     vectors: Vectors = check_array(X, dtype=np.float32, input_name="X")

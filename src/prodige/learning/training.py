@@ -168,9 +168,9 @@ def fit(
     >>> import torch
     >>> from prodige import GraphEmbedding
     >>> from prodige.learning.training import fit
-    >>> wanted = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]])
+    >>> target = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]])
     >>> embedding = GraphEmbedding([0, 0, 1], [1, 2, 2], probability=1.0)
-    >>> loss = lambda model, sources: ((model(sources) - wanted[sources]) ** 2).mean()
+    >>> loss = lambda model, sources: ((model(sources) - target[sources]) ** 2).mean()
     >>> result = fit(embedding, loss, n_steps=300, batch_size=3, learning_rate=0.05, random_state=0)
     >>> embedding.eval()([1]).detach().round(decimals=1)
     tensor([[1., 0., 3.]])

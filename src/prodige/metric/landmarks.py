@@ -37,7 +37,7 @@ class Landmarks:
     >>> from prodige.metric.landmarks import Landmarks
     >>> from prodige.metric.space import Space
     >>> space = Space(np.random.default_rng(0).normal(size=(300, 5)))
-    >>> Landmarks.draw(space, 100, np.random.RandomState(0)).wanted.shape
+    >>> Landmarks.draw(space, 100, np.random.RandomState(0)).target.shape
     (300, 96)
     """
 

@@ -102,7 +102,7 @@ def choose_sizes(n_users: int, n_items: int, numbers_per_item: float) -> Sizes:
     --------
     >>> from prodige.recommendation.hub_graph import choose_sizes
     >>> choose_sizes(37_501, 9_836, 4)
-    Sizes(n_types=615, n_parents=24, n_communities=246, n_free=16706)
+    Sizes(n_user_clusters=615, n_parents=24, n_item_clusters=246, n_free=16706)
     """
     n = n_users + n_items
     spare = int((numbers_per_item - 3) * n / 2)
@@ -159,10 +159,10 @@ def fit_hub_graph(
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from prodige.recommendation.hub_graph import N_STEPS, fit_communities
-    >>> from prodige.progress import Pace
+    >>> from prodige.recommendation.hub_graph import N_STEPS, fit_hub_graph
+    >>> from prodige.progress import Monitor
     >>> tastes = np.kron(np.eye(2), np.ones((20, 10))).astype(np.float32)  # two crowds, ten items each
-    >>> graph = fit_communities(csr_array(tastes), 4, Pace(N_STEPS), np.random.RandomState(0))
+    >>> graph = fit_hub_graph(csr_array(tastes), 4, Monitor(N_STEPS), np.random.RandomState(0))
     >>> distances = graph.distances([0], range(40, 60))[0]
     >>> bool(distances[:10].max() < distances[10:].min())
     True

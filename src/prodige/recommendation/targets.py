@@ -66,10 +66,10 @@ class Preferences:
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> from prodige.recommendation.targets import Preferences
-    >>> met = csr_array(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1]], dtype=np.float32))
-    >>> preferences = Preferences(met, np.random.RandomState(0))
-    >>> wanted = preferences.of_groups(csr_array(np.array([[0, 0, 1, 0]], dtype=np.float32)))  # of user 2
-    >>> int(wanted[0].argmax())
+    >>> interacted = csr_array(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 1]], dtype=np.float32))
+    >>> preferences = Preferences(interacted, np.random.RandomState(0))
+    >>> target = preferences.of_groups(csr_array(np.array([[0, 0, 1, 0]], dtype=np.float32)))  # of user 2
+    >>> int(target[0].argmax())
     1
     """
 
