@@ -155,7 +155,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     space = Space(np.random.default_rng(0).normal(size=(100, 2)))
     ticks = itertools.count()
     monkeypatch.setattr("prodige.pace.time", SimpleNamespace(perf_counter=lambda: float(next(ticks))))
-    for max_time, n_steps in ((1e-6, range(1)), (40, range(15, 21))):
+    for max_time, n_steps in ((1e-6, range(1)), (40, range(12, 21))):
         pace = Pace(96, max_time)
         graph = fit(space, 4, pace)
         assert len(pace.history) in n_steps  # two looks a step
@@ -291,3 +291,10 @@ def test_missing_roads_are_added() -> None:
     assert full.n_edges == n + 1
     np.testing.assert_allclose(full.freeze().distances(), matrix, atol=1e-5)
     assert complete(space, full).n_edges == n + 1
+
+
+def test_without_time_all_edges_count_as_needed() -> None:
+    space = Space(np.random.default_rng(0).normal(size=(200, 2)))
+    edges = space.neighbors(8)
+    assert np.isfinite(measure_detours(space, edges)).any()
+    assert np.isinf(measure_detours(space, edges, lambda: True)).all()
