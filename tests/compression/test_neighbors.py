@@ -299,3 +299,10 @@ def test_missing_roads_are_added() -> None:
     assert full.n_edges == n + 1
     np.testing.assert_allclose(full.freeze().distances(), matrix, atol=1e-5)
     assert complete(space, full).n_edges == n + 1
+
+
+def test_without_time_all_edges_count_as_needed() -> None:
+    space = Space(np.random.default_rng(0).normal(size=(200, 2)))
+    edges = space.neighbors(8)
+    assert np.isfinite(measure_detours(space, edges)).any()
+    assert np.isinf(measure_detours(space, edges, lambda: True)).all()
