@@ -156,6 +156,25 @@ def test_pictures_are_there() -> None:
             assert (page.parent / picture).exists(), f"{page.name} shows {picture}"
 
 
+def test_readme_and_docs_have_the_same_figures() -> None:
+    """The table of the README stands on the page that compares, too."""
+    rows = [line for line in README.read_text(encoding="utf-8").splitlines() if re.match(r"\| [A-Z]\w+10k \|", line)]
+    assert len(rows) == 6
+    assert set(rows) <= set((DOCS / "compare.md").read_text(encoding="utf-8").splitlines())
+
+
+def test_every_room_is_shown() -> None:
+    """In the picture, in the table of CONTRIBUTING, and with a page of the reference if it is for users."""
+    rooms = {path.parent.name for path in (site_pages.ROOT / "src" / "prodige").glob("*/__init__.py")}
+    picture = (DOCS / "figures" / "house.svg").read_text(encoding="utf-8")
+    words = CONTRIBUTING.read_text(encoding="utf-8")
+    for room in sorted(rooms | {"_core"}):
+        assert f">{room}</text>" in picture, f"the picture has no room {room}"
+        assert f"\n| `{room}` |" in words, f"CONTRIBUTING.md has no room {room}"
+    pages = {page.stem for page in (DOCS / "api").glob("*.md")}
+    assert pages == rooms - {"cli", "reproduce"} | {"index"}
+
+
 def test_links_to_the_repository_lead_to_pages() -> None:
     class File:
         src_uri = "results/search.md"
