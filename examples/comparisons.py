@@ -39,7 +39,7 @@ def main(folder: Path = Path("demo")) -> None:
     graph = GraphEmbedding(i, j, weight=1 + 0.1 * random.random(i.size), probability=0.9, generator=generator, n_jobs=1)
     optimizer = torch.optim.Adam(graph.parameters(), lr=0.05)
 
-    # The likelihood of the answers, and a price for every edge that is kept.
+    # The likelihood of the answers, and a penalty for every edge that is kept.
     for _ in range(N_STEPS):
         optimizer.zero_grad()
         distances = graph(np.arange(N_ITEMS))

@@ -1,4 +1,4 @@
-"""Recommendations: six crowds with tastes of their own, found from who met what.
+"""Recommendations: six groups of users with tastes of their own, found from who interacted with what.
 
 600 users and 120 items share one graph of four numbers a vertex. What is near a user and new to it is recommended. One
 item of every user is held out beforehand; the table says how often it is among the ten nearest.
@@ -15,15 +15,15 @@ from scipy.sparse import csr_array
 from prodige import GraphRecommender
 from prodige.baselines import SVD, Popularity
 
-N_USERS, N_ITEMS, N_CROWDS = 600, 120, 6
+N_USERS, N_ITEMS, N_GROUPS = 600, 120, 6
 
 
 def main(folder: Path = Path("demo")) -> None:
     """Draw interactions at random, hold some out, fit, compare, show the distances."""
-    # A crowd likes a sixth of the items and the next crowd's a little; popular items are met more often.
+    # A group likes a sixth of the items and those of the next group a little; popular items are chosen more often.
     random = np.random.default_rng(0)
-    crowd, kind = np.arange(N_USERS) * N_CROWDS // N_USERS, np.arange(N_ITEMS) * N_CROWDS // N_ITEMS
-    liking = np.where(crowd[:, None] == kind, 0.5, np.where((crowd[:, None] + 1) % N_CROWDS == kind, 0.15, 0.02))
+    group, kind = np.arange(N_USERS) * N_GROUPS // N_USERS, np.arange(N_ITEMS) * N_GROUPS // N_ITEMS
+    liking = np.where(group[:, None] == kind, 0.5, np.where((group[:, None] + 1) % N_GROUPS == kind, 0.15, 0.02))
     interacted = random.random((N_USERS, N_ITEMS)) < liking * random.uniform(0.4, 1, N_ITEMS)
 
     # One item of each user is set aside; the models never see it.
@@ -41,11 +41,11 @@ def main(folder: Path = Path("demo")) -> None:
         print(f"{name:>10}: {np.mean((ids == held_out[tested, None]).any(axis=1)):.1%} found among ten")
     print(model.graph_)
 
-    # Left what was met, right how near items are by the graph: it fills in what a crowd has not met yet.
+    # Left the interactions, right how near items are by the graph: it fills in what a group has not seen yet.
     figure = Figure(figsize=(8, 5), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     left.imshow(train, aspect="auto", cmap="Greys", interpolation="nearest")
-    left.set(title="met", xlabel="items", ylabel="users")
+    left.set(title="interactions", xlabel="items", ylabel="users")
     distances = model.distances(np.arange(N_USERS))
     # Only the order of a user's items counts, so each row is compared with its own mean.
     nearness = distances.mean(axis=1, keepdims=True) - distances

@@ -2,8 +2,8 @@
 
 A town of 144 crossings, streets of random length, and a river with two bridges. The distance between two crossings is
 the time it takes to drive there, so the metric is ``"precomputed"``: no coordinates go in. As a table it has 144
-numbers a crossing. Since the way to a far crossing leads past near ones, a handful of edges say the same, without
-any error.
+numbers a crossing. Since the shortest path to a far crossing leads past near ones, a handful of edges say the same,
+without any error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BRIDGES = (2, 9)  # rows
 
 
 def main(folder: Path = Path("demo")) -> None:
-    """Lay streets, compress the travel times, draw the way over a bridge."""
+    """Lay streets, compress the travel times, draw the path over a bridge."""
     # Streets of a grid, each with its own travel time; the river cuts all but two of those that would cross it.
     random = np.random.default_rng(0)
     number = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
@@ -35,11 +35,11 @@ def main(folder: Path = Path("demo")) -> None:
     streets = np.concatenate([across, along])
     minutes = random.uniform(1, 4, len(streets))
 
-    # The metric is all that is given to the compressor: from everywhere to everywhere, by the quickest way.
+    # The metric is all that is given to the compressor: from everywhere to everywhere, by the quickest path.
     town = csr_array((minutes, streets.T), shape=(number.size, number.size))
     travel_times = dijkstra(town, directed=False)
 
-    # Streets that no quickest way needs are of no use to the metric, so fewer edges than streets may come back.
+    # Streets that no quickest path needs are of no use to the metric, so fewer edges than streets may come back.
     graph = DistanceCompressor(numbers_per_item=5, metric="precomputed", random_state=0).fit(travel_times).graph_
     worst = np.abs(graph.distances() - travel_times).max()
     found = set(zip(graph.edges.i.tolist(), graph.edges.j.tolist(), strict=True))

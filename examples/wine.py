@@ -1,4 +1,4 @@
-"""Wines as a graph: 178 wines of three growers, hung on hubs that the data choose.
+"""Wines as a graph: 178 wines of three growers, attached to hubs that the data choose.
 
 Thirteen chemical measurements become five numbers a wine. The picture shows what these numbers are: hubs, and edges to
 them. Who grew a wine was never told, yet most wines are nearest to wines of the same grower.

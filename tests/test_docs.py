@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ PAGES = sorted(DOCS.rglob("*.md"))
 
 
 README = site_pages.ROOT / "README.md"
+CONTRIBUTING = site_pages.ROOT / "CONTRIBUTING.md"
 
 
 def programs(page: Path) -> list[str]:
@@ -112,7 +114,7 @@ def check_command(words: list[str]) -> None:
     assert n_arguments <= n_most, f"{command.name} takes no {n_arguments} arguments"
 
 
-COMMANDS = {page: commands(page) for page in (README, site_pages.ROOT / "CONTRIBUTING.md", *PAGES) if commands(page)}
+COMMANDS = {page: commands(page) for page in (README, CONTRIBUTING, *PAGES) if commands(page)}
 
 
 @pytest.mark.parametrize("page", COMMANDS, ids=[page.name for page in COMMANDS])
@@ -122,8 +124,8 @@ def test_commands_exist(page: Path) -> None:
 
 
 def test_commands_are_found() -> None:
-    assert ["compress", "digits.npy", "-n", "4", "--report", "run.html"] in COMMANDS[README]
-    assert ["recommend", "tastes.prodige", "--user", "alice"] in COMMANDS[README]
+    assert ["compress", "digits.npy", "-n", "4", "--report", "run.html"] in COMMANDS[DOCS / "start.md"]
+    assert ["recommend", "tastes.prodige", "--user", "alice"] in COMMANDS[DOCS / "recommendation.md"]
     assert ["reproduce", "table1"] in COMMANDS[README]
 
 
@@ -149,9 +151,28 @@ def test_scripts_exist(page: Path) -> None:
 
 def test_pictures_are_there() -> None:
     """The strict build checks it too, but takes longer and needs the extra ``docs``."""
-    for page in PAGES:
+    for page in (README, CONTRIBUTING, *PAGES):
         for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / picture).exists(), f"{page.name} shows {picture}"
+
+
+def test_readme_and_docs_have_the_same_figures() -> None:
+    """The table of the README stands on the page that compares, too."""
+    rows = [line for line in README.read_text(encoding="utf-8").splitlines() if re.match(r"\| [A-Z]\w+10k \|", line)]
+    assert len(rows) == 6
+    assert set(rows) <= set((DOCS / "compare.md").read_text(encoding="utf-8").splitlines())
+
+
+def test_every_room_is_shown() -> None:
+    """In the picture, in the table of CONTRIBUTING, and with a page of the reference if it is for users."""
+    rooms = {path.parent.name for path in (site_pages.ROOT / "src" / "prodige").glob("*/__init__.py")}
+    picture = (DOCS / "figures" / "house.svg").read_text(encoding="utf-8")
+    words = CONTRIBUTING.read_text(encoding="utf-8")
+    for room in sorted(rooms | {"_core"}):
+        assert f">{room}</text>" in picture, f"the picture has no room {room}"
+        assert f"\n| `{room}` |" in words, f"CONTRIBUTING.md has no room {room}"
+    pages = {page.stem for page in (DOCS / "api").glob("*.md")}
+    assert pages == rooms - {"cli", "reproduce"} | {"index"}
 
 
 def test_links_to_the_repository_lead_to_pages() -> None:
@@ -165,6 +186,18 @@ def test_links_to_the_repository_lead_to_pages() -> None:
     assert site_pages.on_page_markdown(text, page=Page()) == (
         "[a](../contributing.md) [b](../source/examples/wine.py.md#top) [c](../compression.md) [d](../../nothing.py)"
     )
+
+
+def test_pages_from_the_top_find_what_is_under_docs() -> None:
+    text = "![rooms](docs/figures/house.svg) [idea](docs/idea.md#glossary) [a word](documents.md)"
+    assert site_pages.from_top(text) == "![rooms](figures/house.svg) [idea](idea.md#glossary) [a word](documents.md)"
+
+
+def test_the_picture_of_the_rooms_is_well_formed_and_needs_no_network() -> None:
+    picture = (DOCS / "figures" / "house.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+    assert re.findall(r"https?://\S+?\"", picture) == ['http://www.w3.org/2000/svg"']  # the name of the format
+    assert "font-face" not in picture
 
 
 def test_a_file_is_shown_whole_within_a_fence_of_its_own() -> None:

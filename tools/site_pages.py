@@ -29,7 +29,8 @@ _LANGUAGES = {".py": "python", ".cpp": "cpp", ".hpp": "cpp", ".toml": "toml"}
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
     for name, page in PAGES.items():
-        files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+        text = from_top((ROOT / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
     linked: set[str] = set()
     for file in files.documentation_pages():
         for link in _LINK.finditer(file.content_string):
@@ -50,10 +51,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         target = repository_file(here, link["target"])
         if target is None:
             return link[0]
-        way = posixpath.relpath(page_of(target), posixpath.dirname(here) or ".")
-        return f"]({way}{link['place'] or ''})"
+        path = posixpath.relpath(page_of(target), posixpath.dirname(here) or ".")
+        return f"]({path}{link['place'] or ''})"
 
     return _LINK.sub(lead, markdown)
+
+
+def from_top(text: str) -> str:
+    """Return a page of the top of the repository as it reads under docs/, where its links to docs/ begin.
+
+    Examples
+    --------
+    >>> from site_pages import from_top
+    >>> from_top("[the idea](docs/idea.md)")
+    '[the idea](idea.md)'
+    """
+    return text.replace("](docs/", "](")
 
 
 def repository_file(page: str, target: str) -> str | None:
