@@ -120,7 +120,7 @@ def test_an_interrupt(stage: str, n_steps: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Training, "step", interrupted)
     said = failure(130, "reviews.csv", "-o", "m.prodige", "--epochs", "1")
     if (stage, n_steps) == ("vectors", 0):
-        assert said == "Interrupted before anything was learned: nothing was written"
+        assert said == "Interrupted before there was a model: nothing was written"
         assert not Path("m.prodige").exists()
     else:
         assert said.endswith("Interrupted: the best model so far is in m.prodige")

@@ -26,7 +26,7 @@ def test_version_and_help() -> None:
 
 
 def test_reproduce_sanity_prints_one_json_object() -> None:
-    result = runner.invoke(app, ["reproduce", "sanity", "--graphs", "2", "--n-jobs", "1", "--json"])
+    result = runner.invoke(app, ["reproduce", "sanity", "--graphs", "2", "--jobs", "1", "--json"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
     assert figures["graphs"] == figures["recovered"] == figures["within_1e-3"] == 2
@@ -34,7 +34,7 @@ def test_reproduce_sanity_prints_one_json_object() -> None:
 
 
 def test_reproduce_sanity_prints_a_table() -> None:
-    result = runner.invoke(app, ["reproduce", "sanity", "--graphs", "1", "--n-jobs", "1"])
+    result = runner.invoke(app, ["reproduce", "sanity", "--graphs", "1", "--jobs", "1"])
     assert result.exit_code == 0
     assert "recovered" in result.stdout
     assert "91 of 100" in result.stdout

@@ -27,7 +27,7 @@ def test_says_what_was_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
     monkeypatch.setattr(faces, "encode_faces", encode)
     monkeypatch.chdir(tmp_path)
-    result = runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--limit", "7", "--n-jobs", "1", "-q"])
+    result = runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--limit", "7", "--jobs", "1", "-q"])
     assert result.exit_code == 0, result.output
     assert result.output == "out.npz: 7 faces; 2 photographs without one left out\n"
     assert calls == [((tmp_path, Path("out.npz"), 7, 1), {"verbose": 0})]
