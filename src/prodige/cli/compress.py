@@ -161,7 +161,8 @@ def check_places(task: Task, force: bool) -> None:
     check_output(task.data, task.output, force)
     if task.report_to is None:
         return
-    from prodige.drawing.plots.style import check_matplotlib
+    with loading():
+        from prodige.drawing.plots.style import check_matplotlib
 
     check_matplotlib()
     if os.path.realpath(task.report_to) == os.path.realpath(task.output):

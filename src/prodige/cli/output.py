@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from prodige.cli.errors import printable
+from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +30,8 @@ def check_output(data: Path, output: Path, force: bool, option: str = "--output"
 
 def rehearse(output: Path) -> None:
     """Do all of the writing of a file but the last step."""
-    from prodige.graph.fileformat import replacing
+    with loading():
+        from prodige.graph.fileformat import replacing
 
     with suppress(RehearsalError), replacing(str(output)):
         raise RehearsalError
