@@ -39,7 +39,7 @@ def classify(
     ),
     texts: Path | None = typer.Argument(
         None,
-        metavar="[TEXTS]",
+        metavar="TEXTS",
         help="Texts to label, one on each line; with a saved model, standard input when left out.",
         show_default=False,
     ),
@@ -48,7 +48,7 @@ def classify(
     text_column: str = typer.Option("text", help="Column of the texts: its name, or number from 1."),
     label_column: str = typer.Option("label", help="Column of the labels: its name, or number from 1."),
     header: bool | None = options.header(
-        "Whether line 1 of a table has names; it has if a column is given by its name."
+        "Whether line 1 of a table has names of columns; yes when left out, unless both columns are numbers."
     ),
     numbers: float = options.numbers_per_item(
         5.0, "Size: one number per vertex and two per edge, divided by the number of words."

@@ -14,7 +14,7 @@ from prodige.interrupts import loading
 
 @clean_errors()
 def encode_faces(
-    folder: Path = typer.Argument(help="Folder of photographs, .jpg or .png."),
+    folder: Path = typer.Argument(..., metavar="FOLDER", help="Photographs, .jpg or .png.", show_default=False),
     output: Path = typer.Option(Path("celeba10k.npz"), "--output", "-o", help="File to write."),
     limit: int | None = typer.Option(None, min=1, help="Stop after so many faces; 10000 for the paper's data set."),
     jobs: int | None = options.JOBS,

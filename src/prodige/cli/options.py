@@ -49,7 +49,7 @@ def flag(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
 
 def output(help: str) -> Any:  # noqa: A002 - as typer calls it
     """Declare where to write."""
-    return typer.Option(None, "--output", "-o", metavar="FILE", help=help, show_default=False)
+    return typer.Option(None, "--output", "-o", help=help, show_default=False)
 
 
 def numbers_per_item(default: float, help: str) -> Any:  # noqa: A002 - as typer calls it
