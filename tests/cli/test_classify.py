@@ -162,6 +162,8 @@ def test_probabilities() -> None:
     [
         (2, ["reviews.csv"], "name a file to save the model in, or texts to label"),
         (2, ["saved.prodige", "lines.txt", "-o", "m.prodige"], "nothing to save"),
+        (2, ["saved.prodige", "lines.txt", "-n", "5"], "'--numbers-per-item': a saved model is asked, not fitted"),
+        (2, ["saved.prodige", "lines.txt", "--no-header"], "a saved model is asked, not fitted"),
         (1, ["nothing.csv", "-o", "m.prodige"], "Error: nothing.csv: No such file or directory"),
         (1, ["nothing.prodige", "lines.txt"], "nothing.prodige: No such file or directory"),
         (1, ["saved.prodige", "nothing.txt"], "nothing.txt: No such file or directory"),

@@ -262,6 +262,8 @@ def test_usage_errors() -> None:
     assert "'--output'" in failure(2, "m.prodige", "-u", "ada", "-o", "n.prodige")
     assert "'--interacted'" in failure(2, "pairs.csv", "-u", "ada", "--interacted", "pairs.csv")
     failure(2, "pairs.csv", "-u", "ada", "-k", "0")
+    for option in (("-n", "5"), ("--edges", "hubs"), ("--max-time", "9"), ("--seed", "0")):
+        assert "a saved graph is asked, not fitted" in failure(2, "m.prodige", "-u", "ada", *option)
     failure(2, "pairs.csv", "-u", "ada", "--edges", "all")
 
 

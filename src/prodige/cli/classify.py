@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SAVED = ".prodige"
 
+# Options that change nothing where a saved model is asked.
+OF_FITS = ("text_column", "label_column", "header", "numbers", "max_vocabulary", "epochs", "seed")
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the main one."""
@@ -31,6 +34,7 @@ def register(app: typer.Typer) -> None:
 
 @clean_errors()
 def classify(
+    context: typer.Context,
     source: Path = typer.Argument(
         ...,
         metavar="SOURCE",
@@ -64,6 +68,8 @@ def classify(
     """Learn labels of texts, or label texts with a saved model."""
     task = Task(source, texts, output, silent=quiet or as_json)
     check_combination(task)
+    if task.is_saved:
+        options.refuse(context, OF_FITS, "a saved model is asked, not fitted: leave this option out")
     with loading():
         from prodige.cli.labelled import read_labelled, read_lines
         from prodige.text.classifier import GraphTextClassifier

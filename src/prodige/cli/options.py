@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import typer
@@ -40,6 +41,14 @@ def check_positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
         raise typer.BadParameter(f"{value} is not a finite number above 0")
     return value
+
+
+def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Leave with a usage error if one of these options was given: it would change nothing."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(why, param_hint=f"'{option.opts[0]}'")
 
 
 def flag(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it

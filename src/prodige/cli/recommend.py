@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 SAVED = ".prodige"
 
+# Options that change nothing where a saved graph is asked.
+OF_FITS = ("numbers", "edges", "max_time", "seed")
+
 
 class Edges(StrEnum):
     """Which edges may exist, as in :class:`prodige.recommendation.recommender.GraphRecommender`."""
@@ -46,6 +49,7 @@ def register(app: typer.Typer) -> None:
 
 @clean_errors()
 def recommend(
+    context: typer.Context,
     source: Path = typer.Argument(
         ...,
         metavar="SOURCE",
@@ -93,13 +97,15 @@ def recommend(
     """Recommend items to users, from pairs of users and items or from a saved graph."""
     task = Task(source, user or [], output, interacted, silent=quiet or as_json)
     check_combination(task)
+    if task.is_saved:
+        options.refuse(context, OF_FITS, "a saved graph is asked, not fitted: leave this option out")
     with loading():
         from prodige.cli.pairs import Columns, read_pairs
         from prodige.recommendation.recommender import GraphRecommender
 
     columns = Columns(user_column, item_column, weight_column)
     if task.is_saved:
-        known = load(task, None if interacted is None else read_pairs(interacted, columns, header))
+        known = load(task, None if interacted is None else read_pairs(interacted, columns, header), jobs)
     else:
         if output is not None:
             check_output(source, output, force)
@@ -203,11 +209,12 @@ def learn(task: Task, model: GraphRecommender, pairs: Pairs) -> Known:
     return Known(model, pairs.users, pairs.items, pairs, figures)
 
 
-def load(task: Task, pairs: Pairs | None) -> Known:
+def load(task: Task, pairs: Pairs | None, jobs: int | None) -> Known:
     """Return a saved graph with labels."""
     from prodige.recommendation.recommender import GraphRecommender
 
     model = GraphRecommender.load(task.source)
+    model.set_params(n_jobs=jobs)
     users, items = model.user_labels_, model.item_labels_
     if users is None or items is None:
         raise ValueError(
