@@ -20,7 +20,7 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="prodige")  # also as a module: completion is set up for this name
     except OSError as error:  # outside of a command, as where help does not fit on a disk
         sys.exit(f"Error: {printable(message(error))}")
 

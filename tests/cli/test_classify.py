@@ -120,7 +120,7 @@ def test_an_interrupt(stage: str, n_steps: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Training, "step", interrupted)
     said = failure(130, "reviews.csv", "-o", "m.prodige", "--epochs", "1")
     if (stage, n_steps) == ("vectors", 0):
-        assert said == "Interrupted before anything was learned: nothing was written"
+        assert said == "Interrupted before there was a model: nothing was written"
         assert not Path("m.prodige").exists()
     else:
         assert said.endswith("Interrupted: the best model so far is in m.prodige")
@@ -162,6 +162,8 @@ def test_probabilities() -> None:
     [
         (2, ["reviews.csv"], "name a file to save the model in, or texts to label"),
         (2, ["saved.prodige", "lines.txt", "-o", "m.prodige"], "nothing to save"),
+        (2, ["saved.prodige", "lines.txt", "-n", "5"], "'--numbers-per-item': a saved model is asked, not fitted"),
+        (2, ["saved.prodige", "lines.txt", "--no-header"], "a saved model is asked, not fitted"),
         (1, ["nothing.csv", "-o", "m.prodige"], "Error: nothing.csv: No such file or directory"),
         (1, ["nothing.prodige", "lines.txt"], "nothing.prodige: No such file or directory"),
         (1, ["saved.prodige", "nothing.txt"], "nothing.txt: No such file or directory"),

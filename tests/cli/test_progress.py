@@ -49,7 +49,7 @@ def test_the_panel() -> None:
         progress(status(0, 0.0))  # a second way begins
         clock.now += 1
         progress(status(1, 0.5))
-        assert "fitting, way 2" in shown(progress)
+        assert "fitting, graph 2" in shown(progress)
         assert "about 1 s left" in shown(progress)
         progress.measuring()
         text = shown(progress)

@@ -112,7 +112,7 @@ def test_json_and_file() -> None:
 
 
 def test_everybody_gets_the_book_that_is_missing() -> None:
-    figures = answer("pairs.csv", *(f"-u{reader}" for reader in READERS), "-n", "1")
+    figures = answer("pairs.csv", *(f"-u{reader}" for reader in READERS), "-k", "1")
     assert [entry["user"] for entry in figures["recommendations"]] == READERS
     assert items(figures) == [[MISSING[reader]] for reader in READERS]
 
@@ -129,8 +129,8 @@ def test_options_reach_the_fit() -> None:
 
 
 def test_how_many() -> None:
-    assert items(answer("pairs.csv", "-u", "cy", "-n", "1")) == [["Dune"]]
-    (every,) = items(answer("pairs.csv", "-u", "cy", "-n", "1000"))
+    assert items(answer("pairs.csv", "-u", "cy", "-k", "1")) == [["Dune"]]
+    (every,) = items(answer("pairs.csv", "-u", "cy", "-k", "1000"))
     assert every[0] == "Dune"
     assert set(every) == {"Dune", *BOOKS[1]}
 
@@ -140,7 +140,7 @@ def test_columns_are_known_by_their_names(order: tuple[str, ...]) -> None:
     cells = {"when": "0"}
     lines = [",".join((cells | {"user": u, "UserId": u, "item": x})[name] for name in order) for u, x in READ]
     Path("other.csv").write_text("\n".join([",".join(order), *lines]))
-    figures = answer("other.csv", "-u", "ada", "-u", "bob", "-n", "1")
+    figures = answer("other.csv", "-u", "ada", "-u", "bob", "-k", "1")
     assert (figures["n_users"], figures["n_items"]) == (40, 20)
     assert items(figures) == [["Emma"], ["K2"]]
 
@@ -150,9 +150,9 @@ def test_columns() -> None:
     assert "do not say which has the users" in failure(1, "other.tsv", "-u", "bob")
     for options in (
         ("--user-column", "reader", "--item-column", "book", "--weight-column", "n"),
-        ("--user-column", "3", "--item-column", "2", "--count-column", "1"),
+        ("--user-column", "3", "--item-column", "2", "--weight-column", "1"),
     ):
-        figures = answer("other.tsv", *options, "-u", "bob", "-n", "1")
+        figures = answer("other.tsv", *options, "-u", "bob", "-k", "1")
         assert items(figures) == [["K2"]]
         assert figures["notes"] == []
     Path("plain.csv").write_text(PAIRS.partition("\n")[2])
@@ -187,7 +187,7 @@ def test_notes_go_to_stderr() -> None:
 
 def test_names_are_not_obeyed() -> None:
     Path("evil.csv").write_text(PAIRS.replace("Emma", "[red]\x1b[2J"))
-    result = invoke("evil.csv", "-u", "ada", "-n", "1")
+    result = invoke("evil.csv", "-u", "ada", "-k", "1")
     assert "[red]\\x1b[2J" in result.stdout
 
 
@@ -206,7 +206,7 @@ def test_warnings_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_without_room_are_no_matter_unless_they_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prodige.graph.fileformat.MAX_HEADER", 4500)
     assert "bytes in a file, at most 404 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
-    assert items(answer("pairs.csv", "-u", "cy", "-n", "1")) == [["Dune"]]
+    assert items(answer("pairs.csv", "-u", "cy", "-k", "1")) == [["Dune"]]
 
 
 # -- from a saved graph ----------------------------------------------------------------------------------------------
@@ -214,13 +214,14 @@ def test_names_without_room_are_no_matter_unless_they_are_saved(monkeypatch: pyt
 
 def test_a_saved_graph() -> None:
     answer("pairs.csv", "-o", "m.prodige")
-    figures = answer("m.prodige", "-u", "ada", "-n", "3")
+    figures = answer("m.prodige", "-u", "ada", "-k", "3")
     assert set(items(figures)[0]) < set(BOOKS[0])
     assert figures["notes"] == [
-        "what users have met is not in a saved graph, so it is not left out; --met names the pairs"
+        "a saved graph does not hold the pairs, so items that users interacted with are not left out; "
+        "name the pairs with --interacted"
     ]
     assert "seconds" not in figures
-    figures = answer("m.prodige", "-u", "ada", "-u", "bob", "--met", "pairs.csv", "-n", "1")
+    figures = answer("m.prodige", "-u", "ada", "-u", "bob", "--interacted", "pairs.csv", "-k", "1")
     assert items(figures) == [["Emma"], ["K2"]]
     assert figures["notes"] == []
     assert "score" in invoke("m.prodige", "-u", "ada").stdout
@@ -228,9 +229,9 @@ def test_a_saved_graph() -> None:
 
 def test_pairs_of_others_do_not_matter() -> None:
     answer("pairs.csv", "-o", "m.prodige")
-    every = items(answer("m.prodige", "-u", "ada", "-u", "cy", "-n", "20"))
+    every = items(answer("m.prodige", "-u", "ada", "-u", "cy", "-k", "20"))
     Path("later.csv").write_text("user,item\nzoe,Emma\nada,Dune\nada,Alone\n")
-    figures = answer("m.prodige", "-u", "ada", "-u", "cy", "--met", "later.csv", "-n", "20")
+    figures = answer("m.prodige", "-u", "ada", "-u", "cy", "--interacted", "later.csv", "-k", "20")
     assert items(figures) == [[book for book in every[0] if book != "Dune"], every[1]]
 
 
@@ -259,8 +260,10 @@ def test_usage_errors() -> None:
     assert "name a user to recommend to, or a file to save the graph in" in failure(2, "pairs.csv")
     assert "name a user to recommend to" in failure(2, "m.prodige")
     assert "'--output'" in failure(2, "m.prodige", "-u", "ada", "-o", "n.prodige")
-    assert "'--met'" in failure(2, "pairs.csv", "-u", "ada", "--met", "pairs.csv")
-    failure(2, "pairs.csv", "-u", "ada", "-n", "0")
+    assert "'--interacted'" in failure(2, "pairs.csv", "-u", "ada", "--interacted", "pairs.csv")
+    failure(2, "pairs.csv", "-u", "ada", "-k", "0")
+    for option in (("-n", "5"), ("--edges", "hubs"), ("--max-time", "9"), ("--seed", "0")):
+        assert "a saved graph is asked, not fitted" in failure(2, "m.prodige", "-u", "ada", *option)
     failure(2, "pairs.csv", "-u", "ada", "--edges", "all")
 
 

@@ -21,8 +21,11 @@ from prodige.datasets import Dataset
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space, unit_rows
 from prodige.reproduce import table1, tables
+from prodige.reproduce.tables import Plan
 
 runner = CliRunner()
+
+QUICK = ("constant", "star", "pca", "mds", "graph")
 
 X = unit_rows(np.random.default_rng(0).normal(size=(80, 12))).astype(np.float32)
 
@@ -68,10 +71,10 @@ def invoke(*arguments: str) -> Any:
 
 def test_figures() -> None:
     said: list[str] = []
-    result = table1.run(make(), 4, table1.QUICK, n_seeds=2, n_jobs=1, report=said.append)
+    result = table1.run(make(), 4, Plan(QUICK, n_seeds=2, n_jobs=1, report=said.append))
     rows = {row["method"]: row for row in result["rows"]}
     assert list(rows) == ["constant", "star", "pca", "mds", "graph"]
-    assert {name: len(row["mse"]) for name, row in rows.items()} == dict.fromkeys(table1.QUICK, 1) | {
+    assert {name: len(row["mse"]) for name, row in rows.items()} == dict.fromkeys(QUICK, 1) | {
         "mds": 2,
         "graph": 2,
     }
@@ -101,7 +104,7 @@ def test_the_error_is_that_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None
         return self
 
     monkeypatch.setattr(DistanceCompressor, "fit", keep)
-    (row,) = table1.run(make(), 8, ["graph"], n_seeds=1, n_jobs=1)["rows"]
+    (row,) = table1.run(make(), 8, Plan(["graph"], n_seeds=1, n_jobs=1))["rows"]
     target = np.square(graphs[0].distances() - Space(X).distances(np.arange(80)), dtype=np.float64).mean()
     assert row["mse"] == [pytest.approx(target)]
     assert row["numbers_per_item"] == graphs[0].numbers_per_item
@@ -127,7 +130,7 @@ def test_copies_count_as_in_the_whole_graph() -> None:
 def test_when_the_paper_was_beaten(monkeypatch: pytest.MonkeyPatch) -> None:
     easy, hard = {"mnist10k": 1e9}, {"mnist10k": 0.0}
     monkeypatch.setattr(table1, "PAPER", {4: {"PRODIGE": easy, "MDS": hard}})
-    result = table1.run(make(), 4, ["mds", "graph"], n_seeds=2, n_jobs=1)
+    result = table1.run(make(), 4, Plan(["mds", "graph"], n_seeds=2, n_jobs=1))
     for row in result["rows"]:
         assert all(0 < when <= total for when, total in zip(row["seconds_to"]["PRODIGE"], row["seconds"], strict=True))
         assert row["seconds_to"]["MDS"] == [None, None]
@@ -145,7 +148,7 @@ def test_poincare_without_geoopt(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    result = table1.run(make(), 4, ["poincare", "constant"], n_seeds=2, n_jobs=1)
+    result = table1.run(make(), 4, Plan(["poincare", "constant"], n_seeds=2, n_jobs=1))
     row = result["rows"][-1]
     assert (row["method"], row["mse"]) == ("poincare", [])
     assert "prodige[hyperbolic]" in row["note"]
@@ -155,7 +158,7 @@ def test_poincare_without_geoopt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_poincare() -> None:
     pytest.importorskip("geoopt")
-    constant, row = table1.run(make(), 4, ["constant", "poincare"], n_seeds=1, n_jobs=1)["rows"]
+    constant, row = table1.run(make(), 4, Plan(["constant", "poincare"], n_seeds=1, n_jobs=1))["rows"]
     assert 0 < row["mse"][0] < constant["mse"][0]
     assert "curvature" in row["note"]
 
@@ -169,7 +172,7 @@ def test_l0_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return self
 
     monkeypatch.setattr(DistanceCompressor, "fit", fit)
-    (row,) = table1.run(make(), 4, ["l0"], n_seeds=2, n_jobs=1)["rows"]
+    (row,) = table1.run(make(), 4, Plan(["l0"], n_seeds=2, n_jobs=1))["rows"]
     assert asked == ["l0", "l0"]
     assert row["paper_mse"] == 0.00938
 
@@ -180,12 +183,12 @@ def test_a_part_of_ours_that_is_missing_is_no_reason_to_go_on(monkeypatch: pytes
 
     monkeypatch.setattr(DistanceCompressor, "fit", fit)
     with pytest.raises(ModuleNotFoundError):
-        table1.run(make(), 4, ["graph"])
+        table1.run(make(), 4, Plan(["graph"]))
 
 
 def test_unknown_methods() -> None:
     with pytest.raises(ValueError, match="got 'umap'"):
-        table1.run(make(), 4, ["star", "umap"])
+        table1.run(make(), 4, Plan(["star", "umap"]))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from prodige.datasets import Interactions
 from prodige.recommendation.interactions import Recommender, check_interactions
 from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
 from prodige.reproduce import table2
+from prodige.reproduce.tables import Plan
 
 runner = CliRunner()
 
@@ -96,7 +97,7 @@ def invoke(*arguments: str) -> Any:
 
 def test_figures() -> None:
     said: list[str] = []
-    result = table2.run(DATA, 4, n_seeds=2, n_jobs=1, report=said.append)
+    result = table2.run(DATA, 4, Plan(table2.METHODS, n_seeds=2, n_jobs=1, report=said.append))
     rows = {row["method"]: row for row in result["rows"]}
     assert tuple(rows) == table2.METHODS
     assert {name for name, row in rows.items() if len(row["figures"]) == 2} == table2.SEEDED
@@ -118,22 +119,22 @@ def test_figures() -> None:
 
 
 def test_the_graph_is_asked_for_as_in_the_paper() -> None:
-    table2.run(DATA, 8, ["random", "bipartite", "normal", "hubs"], n_seeds=2, n_jobs=1)
+    table2.run(DATA, 8, Plan(["random", "bipartite", "normal", "hubs"], n_seeds=2, n_jobs=1))
     assert Stub.asked == [(edges, 8, seed, 1) for edges in table2.GRAPHS for seed in range(2)]
 
 
 def test_figures_are_of_the_test_items_and_of_pairs_without_counts() -> None:
-    (row,) = table2.run(DATA, 4, ["item-knn"], n_jobs=1)["rows"]
+    (row,) = table2.run(DATA, 4, Plan(["item-knn"], n_jobs=1))["rows"]
     model = table2.make("item-knn", 4, 0, 1, **row["settings"]).fit(TRAIN.astype(bool))
     assert row["figures"] == [evaluate_ranking(model, TRAIN, HELD_OUT, NEGATIVES).to_dict()]
 
 
 def test_settings_are_chosen_without_the_test_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is held out for the test, the same settings are chosen."""
-    (row,) = table2.run(DATA, 4, ["ease"], n_jobs=1)["rows"]
+    (row,) = table2.run(DATA, 4, Plan(["ease"], n_jobs=1))["rows"]
     other = Interactions("pinterest", COUNTED, HELD_OUT[::-1] * 0 + 35, NEGATIVES * 0 + 34, Path("pinterest.npz"))
     monkeypatch.setattr(table2, "fit", lambda *arguments: None)
-    (again,) = table2.run(other, 4, ["ease"], n_jobs=1)["rows"]
+    (again,) = table2.run(other, 4, Plan(["ease"], n_jobs=1))["rows"]
     assert again["tried"] == row["tried"]
     assert row["settings"] == max(row["tried"], key=lambda one: one["score"])["settings"]
     assert [one["settings"]["regularization"] for one in row["tried"]] == [1000, 5000, 20000]
@@ -142,7 +143,7 @@ def test_settings_are_chosen_without_the_test_items(monkeypatch: pytest.MonkeyPa
 def test_the_task_to_choose_by_is_made_of_the_training_data() -> None:
     task = table2.Task.of(DATA)
     assert task.train.dtype == bool
-    inner = task.within()
+    inner = task.validation
     whole = task.train.toarray()
     assert not (inner.train.toarray() & ~whole).any()
     chosen = inner.held_out >= 0
@@ -152,7 +153,7 @@ def test_the_task_to_choose_by_is_made_of_the_training_data() -> None:
 
 
 def test_every_combination_is_tried() -> None:
-    (row,) = table2.run(DATA, 4, ["bpr"], n_jobs=1)["rows"]
+    (row,) = table2.run(DATA, 4, Plan(["bpr"], n_jobs=1))["rows"]
     tried = {tuple(one["settings"].values()) for one in row["tried"]}
     assert tried == {(rate, ridge) for rate in (0.01, 0.02) for ridge in (0.003, 0.01)}
 
@@ -161,7 +162,7 @@ def test_without_implicit(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "implicit"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "implicit", None)
-    result = table2.run(DATA, 4, ["als", "popularity"], n_seeds=2, n_jobs=1)
+    result = table2.run(DATA, 4, Plan(["als", "popularity"], n_seeds=2, n_jobs=1))
     row = result["rows"][-1]
     assert (row["method"], row["figures"]) == ("als", [])
     assert "prodige[recommend]" in row["note"]
@@ -172,7 +173,7 @@ def test_without_implicit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_part_of_ours_that_is_missing_is_no_reason_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prodige.recommendation.recommender", None)
     with pytest.raises(ModuleNotFoundError):
-        table2.run(DATA, 4, ["hubs"])
+        table2.run(DATA, 4, Plan(["hubs"]))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_the_order_of_the_paper(values: tuple[float, ...], words: str) -> None:
 
 def test_unknown_methods() -> None:
     with pytest.raises(ValueError, match="got 'umap'"):
-        table2.run(DATA, 4, ["svd", "umap"])
+        table2.run(DATA, 4, Plan(["svd", "umap"]))
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def test_usage_errors(fake: list[Any]) -> None:
 
 def test_counts_are_not_what_is_learned_from() -> None:
     assert csr_array(COUNTED).max() == 5
-    (counted,) = table2.run(DATA, 4, ["svd"], n_jobs=1)["rows"]
+    (counted,) = table2.run(DATA, 4, Plan(["svd"], n_jobs=1))["rows"]
     plain = Interactions("pinterest", TRAIN, HELD_OUT, NEGATIVES, Path("pinterest.npz"))
-    (uncounted,) = table2.run(plain, 4, ["svd"], n_jobs=1)["rows"]
+    (uncounted,) = table2.run(plain, 4, Plan(["svd"], n_jobs=1))["rows"]
     assert counted["figures"] == uncounted["figures"]

@@ -14,6 +14,7 @@ from prodige import datasets
 from prodige.cli import app
 from prodige.datasets import LabelledTexts
 from prodige.reproduce import table3
+from prodige.reproduce.tables import Plan
 from prodige.text import network
 
 runner = CliRunner()
@@ -43,7 +44,7 @@ def invoke(*arguments: str) -> Any:
 
 def test_figures() -> None:
     said: list[str] = []
-    result = table3.run(DATA, n_seeds=2, n_jobs=1, report=said.append)
+    result = table3.run(DATA, Plan(table3.METHODS, n_seeds=2, n_jobs=1, report=said.append))
     rows = {row["method"]: row for row in result["rows"]}
     assert tuple(rows) == table3.METHODS
     assert {name for name, row in rows.items() if len(row["accuracy"]) == 1} == {"tfidf"}
@@ -65,7 +66,7 @@ def test_figures() -> None:
 
 
 def test_as_a_table() -> None:
-    result = table3.run(DATA, ["graph", "tfidf"], n_seeds=1, n_jobs=1)
+    result = table3.run(DATA, Plan(["graph", "tfidf"], n_seeds=1, n_jobs=1))
     rows = table3.cells(result)
     assert [row[0] for row in rows] == [
         "linear, tf-idf of words and pairs",
@@ -83,7 +84,7 @@ def test_as_a_table() -> None:
 
 def test_unknown_methods() -> None:
     with pytest.raises(ValueError, match="got 'umap'"):
-        table3.run(DATA, ["graph", "umap"])
+        table3.run(DATA, Plan(["graph", "umap"]))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ app = typer.Typer(
     name="prodige",
     help="Data as learned weighted graphs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 compress.register(app)
@@ -34,6 +33,8 @@ def show_version(value: bool) -> None:
 
 @app.callback()
 def main(
-    version: bool = typer.Option(False, "--version", callback=show_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, metavar="", help="Show the version."
+    ),
 ) -> None:
     """Run the command line."""

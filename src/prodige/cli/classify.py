@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
-import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prodige.cli.compress import check_output, show_notes
+from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.labelled import LABEL, TEXT
-from prodige.cli.options import JOBS, check_positive
+from prodige.cli.fitting import Fitted, fit, nothing_written
+from prodige.cli.output import check_output, leave_interrupted, show_notes
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from prodige.text.classifier import GraphTextClassifier
 
 SAVED = ".prodige"
+
+# Options that change nothing where a saved model is asked.
+OF_FITS = ("text_column", "label_column", "header", "numbers", "max_vocabulary", "epochs", "seed")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +34,7 @@ def register(app: typer.Typer) -> None:
 
 @clean_errors()
 def classify(
+    context: typer.Context,
     source: Path = typer.Argument(
         ...,
         metavar="SOURCE",
@@ -40,50 +43,39 @@ def classify(
     ),
     texts: Path | None = typer.Argument(
         None,
-        metavar="[TEXTS]",
-        help="Texts to label, one in each line; with a saved model, standard input when left out.",
+        metavar="TEXTS",
+        help="Texts to label, one on each line; with a saved model, standard input when left out.",
         show_default=False,
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="File to save the fitted model in.", show_default=False
+    output: Path | None = options.output("File to save the fitted model in."),
+    proba: bool = options.flag("--proba", help="Print the probability of each label as well."),
+    text_column: str = typer.Option("text", help="Column of the texts: its name, or number from 1."),
+    label_column: str = typer.Option("label", help="Column of the labels: its name, or number from 1."),
+    header: bool | None = options.header(
+        "Whether line 1 of a table has names of columns; yes when left out, unless both columns are numbers."
     ),
-    proba: bool = typer.Option(False, "--proba", help="Print the probability of each label as well."),
-    text_column: str = typer.Option(TEXT, help="Column of the texts: its name, or number from 1."),
-    label_column: str = typer.Option(LABEL, help="Column of the labels: its name, or number from 1."),
-    header: bool | None = typer.Option(
-        None, "--header/--no-header", help="Whether line 1 of a table has names; so if a column is given by its name."
+    numbers: float = options.numbers_per_item(
+        5.0, "Size: one number per vertex and two per edge, divided by the number of words."
     ),
-    numbers: float = typer.Option(
-        5.0,
-        "--numbers-per-item",
-        help="Size of the graph: one number per vertex and two per edge, for each word.",
-        callback=check_positive,
-    ),
-    max_vocabulary: int = typer.Option(32_000, min=1, help="Words to know, the most frequent."),
-    epochs: int = typer.Option(8, min=1, help="Passes over the texts, at most."),
-    seed: int = typer.Option(
-        0,
-        min=0,
-        max=2**32 - 1,
-        help="The same seed gives the same model on the same machine, with any number of jobs.",
-    ),
-    jobs: int | None = JOBS,
-    force: bool = typer.Option(False, "--force", "-f", help="Replace an existing file."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress and no notes: only what was asked for."),
+    max_vocabulary: int = typer.Option(32_000, min=1, help="How many words to know: the most frequent ones."),
+    epochs: int = typer.Option(8, min=1, help="Most passes over the texts."),
+    seed: int = options.SEED,
+    jobs: int | None = options.JOBS,
+    force: bool = options.FORCE,
+    as_json: bool = options.AS_JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Learn labels of texts, or label texts with a saved model."""
-    is_saved = source.suffix.lower() == SAVED
-    check_combination(is_saved, texts, output)
-
+    task = Task(source, texts, output, silent=quiet or as_json)
+    check_combination(task)
+    if task.is_saved:
+        options.refuse(context, OF_FITS, "a saved model is asked, not fitted: leave this option out")
     with loading():
         from prodige.cli.labelled import read_labelled, read_lines
-        from prodige.text.classifier import GraphTextClassifier  # noqa: F401
+        from prodige.text.classifier import GraphTextClassifier
 
-    silent = quiet or as_json
-    figures: dict[str, Any] = {"input": str(source)}
-    interrupted = False
-    if is_saved:
+    figures: dict[str, Any] = {"input": str(source), "interrupted": False}
+    if task.is_saved:
         model = load(source, jobs)
         lines = read_lines(texts)
     else:
@@ -91,67 +83,58 @@ def classify(
             check_output(source, output, force)
         data = read_labelled(source, text_column, label_column, header)
         lines = [] if texts is None else read_lines(texts)  # before the fit, which takes long
-        began = time.perf_counter()
-        model, notes, interrupted = fit(data, numbers, max_vocabulary, epochs, seed, jobs, shown=not silent)
-        figures |= describe(model, data, time.perf_counter() - began) | {"interrupted": interrupted, "notes": notes}
-        if output is not None:
-            model.save(output)
-            figures |= {"output": str(output), "bytes": os.path.getsize(output)}
-        show_notes(notes, silent)
-    figures["classes"] = model.classes_.tolist()
-    answers = ask(model, lines, proba)
+        model = GraphTextClassifier(
+            numbers, max_vocabulary=max_vocabulary, n_epochs=epochs, random_state=seed, n_jobs=jobs
+        )
+        figures |= learn(task, model, data)
+    figures |= {"classes": model.classes_.tolist(), "predictions": ask(model, lines, proba)}
     if as_json:
-        typer.echo(json.dumps({**figures, "predictions": answers}))
+        typer.echo(json.dumps(figures))
     else:
-        if not is_saved and not silent:
-            show(figures)
-        for answer in answers:
-            typer.echo(as_line(answer))
-    if interrupted:
-        where = "was asked" if output is None else f"is in {printable(str(output))}"
-        typer.echo(f"Interrupted: the best model so far {where}", err=True)
-        raise typer.Exit(130)
+        show(figures, task.silent or task.is_saved)
+    if figures["interrupted"]:
+        leave_interrupted("the best model so far " + ("was asked" if output is None else f"is in {output}"))
 
 
-def check_combination(is_saved: bool, texts: Path | None, output: Path | None) -> None:
+@dataclass(frozen=True)
+class Task:
+    """What to read, what to label, what to write, and how much to say."""
+
+    source: Path
+    texts: Path | None
+    output: Path | None
+    silent: bool
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether a saved model is asked."""
+        return self.source.suffix.lower() == SAVED
+
+
+def check_combination(task: Task) -> None:
     """Refuse options that contradict each other, and a command that asks for nothing."""
-    if is_saved and output is not None:
+    if task.is_saved and task.output is not None:
         raise typer.BadParameter(
             "a saved model is asked, not fitted: there is nothing to save", param_hint="'--output'"
         )
-    if not is_saved and output is None and texts is None:
+    if not task.is_saved and task.output is None and task.texts is None:
         raise typer.BadParameter("name a file to save the model in, or texts to label with it", param_hint="'--output'")
 
 
 # -- the model -------------------------------------------------------------------------------------------------------
 
 
-def fit(
-    data: Labelled, numbers: float, max_vocabulary: int, epochs: int, seed: int, jobs: int | None, shown: bool
-) -> tuple[GraphTextClassifier, list[str], bool]:
-    """Return a fitted model, what was warned about, and whether it was interrupted."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    from prodige.text.classifier import GraphTextClassifier
-
-    model = GraphTextClassifier(
-        numbers_per_item=numbers,
-        max_vocabulary=max_vocabulary,
-        n_epochs=epochs,
-        random_state=seed,
-        n_jobs=jobs,
-        verbose=int(shown and sys.stderr.isatty()),
-    )
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.filterwarnings("default", category=UserWarning)
-            warnings.filterwarnings("ignore", category=ConvergenceWarning)  # of the interrupt, which is reported here
-            model.fit(data.texts, data.labels)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted before anything was learned: nothing was written", err=True)
-        raise
-    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    return model, notes, model.stopped_ == "interrupt"
+def learn(task: Task, model: GraphTextClassifier, data: Labelled) -> dict[str, Any]:
+    """Fit a model, and save it if there is a place for it; return its figures."""
+    model.set_params(verbose=int(not task.silent and sys.stderr.isatty()))
+    with nothing_written("model"):
+        fitted = fit(model, data.texts, data.labels)
+    figures = describe(model, data, fitted)
+    if task.output is not None:
+        model.save(task.output)
+        figures |= {"output": str(task.output), "bytes": os.path.getsize(task.output)}
+    show_notes(fitted.notes, task.silent)
+    return figures
 
 
 def load(path: Path, jobs: int | None) -> GraphTextClassifier:
@@ -164,7 +147,7 @@ def load(path: Path, jobs: int | None) -> GraphTextClassifier:
     return model
 
 
-def describe(model: GraphTextClassifier, data: Labelled, seconds: float) -> dict[str, Any]:
+def describe(model: GraphTextClassifier, data: Labelled, fitted: Fitted) -> dict[str, Any]:
     """Return the figures of a fit."""
     from prodige.text.vocabulary import SPECIAL
 
@@ -175,7 +158,9 @@ def describe(model: GraphTextClassifier, data: Labelled, seconds: float) -> dict
         "validation_accuracy": max(
             (entry["validation_accuracy"] for entry in model.history_ if entry["stage"] == "graph"), default=None
         ),
-        "seconds": round(seconds, 3),
+        "seconds": fitted.seconds,
+        "interrupted": fitted.interrupted,
+        "notes": fitted.notes,
     }
 
 
@@ -212,8 +197,16 @@ def as_line(answer: dict[str, Any]) -> str:
     )
 
 
-def show(figures: dict[str, Any]) -> None:
-    """Print the figures of a fit, on stderr where labels follow on stdout."""
+def show(figures: dict[str, Any], silent: bool) -> None:
+    """Print labels, after the figures of a fit on stderr."""
+    if not silent:
+        typer.echo(printable(in_words(figures)), err=True)
+    for answer in figures["predictions"]:
+        typer.echo(as_line(answer))
+
+
+def in_words(figures: dict[str, Any]) -> str:
+    """Return the figures of a fit as one line."""
     words = (
         f"{figures['n_texts']:,} texts, {figures['n_words']:,} words, {len(figures['classes'])} labels; "
         f"{figures['numbers_per_item']:.4g} numbers a word; {figures['seconds']:.1f} s"
@@ -222,4 +215,4 @@ def show(figures: dict[str, Any]) -> None:
         words += f"; {figures['validation_accuracy']:.1%} right in validation"
     if "output" in figures:
         words += f"; {figures['output']}: {figures['bytes']:,} bytes"
-    typer.echo(printable(words), err=True)
+    return words

@@ -10,18 +10,17 @@ import json
 import math
 import os
 import shlex
-import time
-import warnings
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from prodige.cli.errors import clean_errors, printable
-from prodige.cli.options import JOBS, check_positive
+from prodige.cli import options
+from prodige.cli.errors import clean_errors
+from prodige.cli.fitting import Fitted, fit, nothing_written
+from prodige.cli.output import check_output, leave_interrupted, print_facts, show_notes
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
     from prodige.graph.graph import Graph
     from prodige.metric.evaluation import Report
 
-# Neighbours that the report asks for.
+# Neighbours that the measured recall asks for.
 N_NEIGHBORS = 10
 
 
 class Method(StrEnum):
-    """Ways to fit, as in :class:`prodige.DistanceCompressor`."""
+    """How graphs are learned, as in :class:`prodige.DistanceCompressor`."""
 
     budget = "budget"
     l0 = "l0"
@@ -54,100 +53,78 @@ def compress(
     data: Path = typer.Argument(
         ..., metavar="DATA", help="Rows of numbers: .npy, .npz (also sparse), .csv or .parquet.", show_default=False
     ),
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="File to write; DATA with the ending .prodige when left out.", show_default=False
-    ),
-    numbers: float = typer.Option(
-        4.0,
-        "--numbers-per-item",
-        "-n",
-        help="Size: one number per vertex and two per edge, divided by the items.",
-        callback=check_positive,
+    output: Path | None = options.output("File to write; DATA with the ending .prodige when left out."),
+    numbers: float = options.numbers_per_item(
+        4.0, "Size: one number per vertex and two per edge, divided by the number of items."
     ),
     bits: int | None = typer.Option(
-        None, min=1, max=16, help="Round weights to so many bits: a fifth of the size with 8.", show_default=False
+        None,
+        min=1,
+        max=16,
+        help="Round weights to so many bits: with 8, the file is a fifth as large.",
+        show_default=False,
     ),
-    metric: str = typer.Option("euclidean", help='Any metric of scikit-learn; "precomputed" for a distance matrix.'),
-    normalize: bool = typer.Option(False, "--normalize", help="Bring rows to length 1 first, as in the paper."),
-    hubs: str = typer.Option("auto", help='Virtual vertices to begin with: a number, or "auto".'),
-    method: Method = typer.Option(Method.budget, help='"l0" is the way of the paper; it takes long.'),
-    max_time: float | None = typer.Option(
-        None, min=0.1, help="Seconds for the fit.", show_default=False, callback=check_positive
-    ),
-    seed: int = typer.Option(
-        0, min=0, max=2**32 - 1, help="A seed gives the same graph on the same machine, with any number of threads."
-    ),
-    jobs: int | None = JOBS,
-    key: str | None = typer.Option(None, help="Which array of an .npz file with several.", show_default=False),
+    metric: str = typer.Option("euclidean", help='A metric of scikit-learn; "precomputed" for a distance matrix.'),
+    normalize: bool = options.flag("--normalize", help="Scale rows to length 1 first, as the paper does."),
+    hubs: str = typer.Option("auto", help='How many virtual vertices to begin with: a number, or "auto".'),
+    method: Method = typer.Option(Method.budget, help='"l0" learns as the paper does; it takes long.'),
+    max_time: float | None = options.MAX_TIME,
+    seed: int = options.SEED,
+    jobs: int | None = options.JOBS,
+    key: str | None = typer.Option(None, help="Which array to read from an .npz file of several.", show_default=False),
     report_to: Path | None = typer.Option(
-        None, "--report", metavar="FILE", help="Write a page about the run (.html); extra plot.", show_default=False
+        None, "--report", metavar="FILE", help="Also write a report (.html); needs the extra plot.", show_default=False
     ),
-    force: bool = typer.Option(False, "--force", "-f", help="Replace an existing file."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON object and nothing else."),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress, no table: only errors."),
+    force: bool = options.FORCE,
+    as_json: bool = options.AS_JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Compress a data set into a graph whose shortest paths are its distances."""
-    n_hubs = parse_hubs(hubs)
-    check_combination(data, metric, normalize, n_hubs, method, key)
     output = data.with_suffix(".prodige") if output is None else output
-    check_output(data, output, force)
-    if report_to is not None:
-        check_report(data, output, report_to, force)
-
-    with loading():
-        from prodige import DistanceCompressor
-        from prodige.cli.matrices import read_matrix
-        from prodige.cli.progress import FitProgress
-
-    check_metric(metric)
-    silent = quiet or as_json
-    X, notes = read_matrix(data, key)
-    show_notes(notes, silent)
-    if normalize:
-        from sklearn.preprocessing import normalize as unit_length
-
-        X = unit_length(X)
-    progress = FitProgress(shown=not silent)
-    compressor = DistanceCompressor(
-        numbers, metric, n_hubs, method.value, max_time, random_state=seed, n_jobs=jobs, callbacks=[progress]
-    )
-    began = time.perf_counter()
-    try:
-        with progress:
-            warned = fit(compressor, X)
-            seconds = time.perf_counter() - began
-            if bits is not None:  # what is measured and told of is what is written
-                compressor.graph_ = compressor.graph_.rounded(bits)
-            report = None if compressor.stopped_ == "interrupt" else measure(compressor, X, seed, progress)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted before there was a graph: nothing was written", err=True)
-        raise
-    show_notes(warned, silent)
-
-    graph = compressor.graph_
-    graph.save(output, describe(compressor, data, normalize, report), bits=bits)
-    figures = {
-        "input": str(data),
-        "output": str(output),
-        **summarize(graph, os.path.getsize(output)),
-        **errors(report),
-        "structure": compressor.structure_,
-        "interrupted": report is None,
-        "seconds": round(seconds, 3),
-        "notes": notes + warned,
+    task = Task(data, output, report_to, key, normalize, bits, silent=quiet or as_json)
+    settings = {
+        "numbers_per_item": numbers,
+        "metric": metric,
+        "n_hubs": parse_hubs(hubs),
+        "method": method.value,
+        "max_time": max_time,
+        "random_state": seed,
+        "n_jobs": jobs,
     }
-    if report_to is not None and report is not None:
-        command = to_repeat(compressor, data, output, normalize, key, bits, report_to)
-        write_page(report_to, compressor, X, data.name, command, notes + warned, report, bits, silent)
-        figures["report"] = str(report_to)
+    check_combination(task, settings)
+    check_places(task, force)
+    outcome = learn(task, settings)
+    figures = save(task, outcome)
     if as_json:
         typer.echo(json.dumps(figures))
-    elif report is not None and not quiet:
-        show(figures, report)
-    if report is None:
+    elif outcome.report is not None and not quiet:
+        show(figures, outcome.report)
+    if outcome.report is None:
         without = "" if report_to is None else "; there is no report"
-        typer.echo(f"Interrupted: the best graph so far is in {printable(str(output))}{without}", err=True)
-        raise typer.Exit(130)
+        leave_interrupted(f"the best graph so far is in {output}{without}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to read, what to write, and how much to say."""
+
+    data: Path
+    output: Path
+    report_to: Path | None
+    key: str | None
+    normalize: bool
+    bits: int | None
+    silent: bool
+
+
+class Outcome(NamedTuple):
+    """A fit, the data, what is to be noted about both, and how good the graph is; None after Ctrl-C."""
+
+    compressor: DistanceCompressor
+    X: Any
+    fitted: Fitted
+    notes: list[str]
+    report: Report | None
 
 
 # -- before the fit --------------------------------------------------------------------------------------------------
@@ -169,16 +146,28 @@ def parse_hubs(text: str) -> int | Literal["auto"]:
     return int(text)
 
 
-def check_combination(
-    data: Path, metric: str, normalize: bool, n_hubs: int | Literal["auto"], method: Method, key: str | None
-) -> None:
+def check_combination(task: Task, settings: dict[str, Any]) -> None:
     """Refuse options that contradict each other."""
-    if normalize and metric == "precomputed":
+    if task.normalize and settings["metric"] == "precomputed":
         raise typer.BadParameter("a matrix of distances has no rows to normalize", param_hint="'--normalize'")
-    if n_hubs != "auto" and method is Method.l0:
+    if settings["n_hubs"] != "auto" and settings["method"] == "l0":
         raise typer.BadParameter("there are no hubs with --method l0", param_hint="'--hubs'")
-    if key is not None and data.suffix.lower() != ".npz":
+    if task.key is not None and task.data.suffix.lower() != ".npz":
         raise typer.BadParameter("only .npz files hold several arrays", param_hint="'--key'")
+
+
+def check_places(task: Task, force: bool) -> None:
+    """Make sure that the graph can be written, that a report can be drawn and written, and that these are two files."""
+    check_output(task.data, task.output, force)
+    if task.report_to is None:
+        return
+    with loading():
+        from prodige.drawing.plots.style import check_matplotlib
+
+    check_matplotlib()
+    if os.path.realpath(task.report_to) == os.path.realpath(task.output):
+        raise typer.BadParameter("the report would replace the graph; name another file", param_hint="'--report'")
+    check_output(task.data, task.report_to, force, "--report")
 
 
 def check_metric(metric: str) -> None:
@@ -190,52 +179,35 @@ def check_metric(metric: str) -> None:
         raise typer.BadParameter(f"{metric!r} is none of {', '.join(known)}", param_hint="'--metric'")
 
 
-def check_report(data: Path, output: Path, report_to: Path, force: bool) -> None:
-    """Make sure that a report can be drawn and written, and that it is not the graph."""
-    from prodige.drawing.plots.style import check_matplotlib
-
-    check_matplotlib()
-    if os.path.realpath(report_to) == os.path.realpath(output):
-        raise typer.BadParameter("the report would replace the graph; name another file", param_hint="'--report'")
-    check_output(data, report_to, force, "--report")
-
-
-def check_output(data: Path, output: Path, force: bool, option: str = "--output") -> None:
-    """Make sure that the result can be written, by doing all of it but the writing."""
-    if output.exists() and data.exists() and output.samefile(data):
-        raise typer.BadParameter("the result would replace the data; name another file", param_hint=f"'{option}'")
-    if os.path.lexists(output) and not output.is_dir() and not force:
-        raise ValueError(f"{output} exists; use --force to replace it, or {option} to name another file")
-    rehearse(output)
-
-
-def rehearse(output: Path) -> None:
-    """Do all of the writing of a file but the last step."""
-    from prodige.graph.fileformat import replacing
-
-    with suppress(RehearsalError), replacing(str(output)):
-        raise RehearsalError
-
-
-class RehearsalError(Exception):
-    """Ends the writing of a file before it takes the place of another."""
-
-
 # -- the fit ---------------------------------------------------------------------------------------------------------
 
 
-def fit(compressor: DistanceCompressor, X: Any) -> list[str]:
-    """Fit and return what was warned about."""
-    from sklearn.exceptions import ConvergenceWarning
+def learn(task: Task, settings: dict[str, Any]) -> Outcome:
+    """Read the data, fit a graph and compare it with the data."""
+    with loading():
+        from prodige import DistanceCompressor
+        from prodige.cli.matrices import read_matrix
+        from prodige.cli.progress import FitProgress
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("default", category=UserWarning)
-        warnings.filterwarnings("ignore", category=ConvergenceWarning)  # of the interrupt, which is reported here
-        compressor.fit(X)
-    return list(dict.fromkeys(str(warning.message) for warning in caught))
+    check_metric(settings["metric"])
+    X, notes = read_matrix(task.data, task.key)
+    show_notes(notes, task.silent)
+    if task.normalize:
+        from sklearn.preprocessing import normalize
+
+        X = normalize(X)
+    progress = FitProgress(shown=not task.silent)
+    compressor = DistanceCompressor(**settings, callbacks=[progress])
+    with nothing_written("graph"), progress:
+        fitted = fit(compressor, X)
+        if task.bits is not None:  # what is measured and told of is what is written
+            compressor.graph_ = compressor.graph_.rounded(task.bits)
+        report = None if fitted.interrupted else measure(compressor, X, progress)
+    show_notes(fitted.notes, task.silent)
+    return Outcome(compressor, X, fitted, notes + fitted.notes, report)
 
 
-def measure(compressor: DistanceCompressor, X: Any, seed: int, progress: FitProgress) -> Report | None:
+def measure(compressor: DistanceCompressor, X: Any, progress: FitProgress) -> Report | None:
     """Compare the graph with the data; nothing if interrupted, as a finished graph is worth more than its figures."""
     from prodige.metric.evaluation import evaluate
     from prodige.metric.space import Space
@@ -244,7 +216,7 @@ def measure(compressor: DistanceCompressor, X: Any, seed: int, progress: FitProg
     try:
         model = Answers(compressor.graph_, compressor.n_jobs)
         space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
-        return evaluate(model, space, k=N_NEIGHBORS, random_state=seed)
+        return evaluate(model, space, k=N_NEIGHBORS, random_state=compressor.random_state)
     except KeyboardInterrupt:
         return None
 
@@ -264,7 +236,27 @@ class Answers:
 # -- after the fit ---------------------------------------------------------------------------------------------------
 
 
-def describe(compressor: DistanceCompressor, data: Path, normalize: bool, report: Report | None) -> dict[str, Any]:
+def save(task: Task, outcome: Outcome) -> dict[str, Any]:
+    """Write the graph and, if it is asked for, the report; return the figures of both."""
+    compressor, report = outcome.compressor, outcome.report
+    compressor.graph_.save(task.output, describe(compressor, task, report), bits=task.bits)
+    figures = {
+        "input": str(task.data),
+        "output": str(task.output),
+        **summarize(compressor.graph_, os.path.getsize(task.output)),
+        **errors(report),
+        "structure": compressor.structure_,
+        "interrupted": report is None,
+        "seconds": outcome.fitted.seconds,
+        "notes": outcome.notes,
+    }
+    if task.report_to is not None and report is not None:
+        write_page(task.report_to, task, outcome, report)
+        figures["report"] = str(task.report_to)
+    return figures
+
+
+def describe(compressor: DistanceCompressor, task: Task, report: Report | None) -> dict[str, Any]:
     """Return the metadata of the file: what was asked for and how it came out.
 
     Nothing in it depends on the clock or on where files lie, so the same data and seed make the same file on the same
@@ -275,8 +267,8 @@ def describe(compressor: DistanceCompressor, data: Path, normalize: bool, report
     settings = compressor.get_params()
     return {
         "prodige": __version__,
-        "data": data.name,
-        "normalized": normalize,
+        "data": task.data.name,
+        "normalized": task.normalize,
         **{name: settings[name] for name in ("metric", "numbers_per_item", "n_hubs", "method", "max_time")},
         "seed": settings["random_state"],
         "structure": compressor.structure_,
@@ -298,25 +290,17 @@ def summarize(graph: Graph, n_bytes: int) -> dict[str, Any]:
 
 
 def errors(report: Report | None) -> dict[str, float | None]:
-    """Return how far the distances are off, None for what is not known or not a number, as JSON wants it."""
+    """Return how far the distances are off; None for what is not known or not finite, as JSON has no other word."""
     names = ("mse", "relative_error", "variance", "spearman", "recall")
     values = {name: math.nan if report is None else getattr(report, name) for name in names}
     return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
-def to_repeat(
-    compressor: DistanceCompressor,
-    data: Path,
-    output: Path,
-    normalize: bool,
-    key: str | None,
-    bits: int | None,
-    report_to: Path,
-) -> str:
+def to_repeat(compressor: DistanceCompressor, task: Task) -> str:
     """Return the command that makes the same graph and report again; every setting is named, as defaults may change."""
     settings = compressor.get_params()
-    options: dict[str, Any] = {
-        "--output": output,
+    values: dict[str, Any] = {
+        "--output": task.output,
         "--numbers-per-item": settings["numbers_per_item"],
         "--metric": settings["metric"],
         "--hubs": settings["n_hubs"],
@@ -324,41 +308,31 @@ def to_repeat(
         "--max-time": settings["max_time"],
         "--seed": settings["random_state"],
         "--jobs": settings["n_jobs"],
-        "--key": key,
-        "--bits": bits,
-        "--report": report_to,
+        "--key": task.key,
+        "--bits": task.bits,
+        "--report": task.report_to,
     }
-    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    return shlex.join(["prodige", "compress", str(data), *words, *(["--normalize"] if normalize else [])])
+    words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["prodige", "compress", str(task.data), *words, *(["--normalize"] if task.normalize else [])])
 
 
-def write_page(
-    path: Path,
-    compressor: DistanceCompressor,
-    X: Any,
-    name: str,
-    command: str,
-    notes: list[str],
-    measured: Report,
-    bits: int | None,
-    silent: bool,
-) -> None:
+def write_page(path: Path, task: Task, outcome: Outcome, measured: Report) -> None:
     """Write the report; the graph is safe by now, whatever happens here."""
     from prodige.cli.progress import FitProgress
     from prodige.drawing.report import write_report
 
     try:
-        with FitProgress(shown=not silent) as progress:
+        with FitProgress(shown=not task.silent) as progress:
             write_report(
                 path,
-                compressor,
-                X,
-                name=name,
-                command=command,
-                notes=notes,
+                outcome.compressor,
+                outcome.X,
+                name=task.data.name,
+                command=to_repeat(outcome.compressor, task),
+                notes=outcome.notes,
                 measured=measured,
-                bits=bits,
-                random_state=compressor.random_state,
+                bits=task.bits,
+                random_state=outcome.compressor.random_state,
                 tell=progress.stage,
             )
     except KeyboardInterrupt:
@@ -366,16 +340,8 @@ def write_page(
         raise
 
 
-def show_notes(notes: list[str], silent: bool) -> None:
-    """Print notes on stderr."""
-    for note in [] if silent else notes:
-        typer.echo(f"Note: {printable(note)}", err=True)
-
-
 def show(figures: dict[str, Any], report: Report) -> None:
     """Print the figures as a table."""
-    from prodige.cli.graphs import print_table
-
     sampled = "" if report.n_sources == report.n_items else f", from {report.n_sources:,} of the items"
     rows = {
         "graph": f"{figures['n_items']:,} items, {figures['n_hubs']:,} hubs, {figures['n_edges']:,} edges",
@@ -389,4 +355,4 @@ def show(figures: dict[str, Any], report: Report) -> None:
     }
     if "report" in figures:
         rows["report"] = figures["report"]
-    print_table([], list(rows.items()))
+    print_facts(rows)

@@ -6,26 +6,27 @@ from pathlib import Path
 
 import typer
 
-from prodige.cli.compress import rehearse
+from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.options import check_jobs
+from prodige.cli.output import check_output
 from prodige.interrupts import loading
 
 
 @clean_errors()
 def encode_faces(
-    folder: Path = typer.Argument(help="Folder of photographs, .jpg or .png."),
+    folder: Path = typer.Argument(..., metavar="FOLDER", help="Photographs, .jpg or .png.", show_default=False),
     output: Path = typer.Option(Path("celeba10k.npz"), "--output", "-o", help="File to write."),
-    limit: int | None = typer.Option(None, min=1, help="Stop after so many faces; 10000 for the paper's data set."),
-    n_jobs: int = typer.Option(
-        -1, "--jobs", "-j", "--n-jobs", help="Processes; -1 for all processors.", callback=check_jobs
+    limit: int | None = typer.Option(
+        None, min=1, help="Most faces; 10000 for the paper's data set.", show_default=False
     ),
-    quiet: bool = typer.Option(False, "--quiet", "-q", help="No progress bar."),
+    jobs: int | None = options.JOBS,
+    force: bool = options.FORCE,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Encode the largest face of every photograph by face_recognition (extra "faces")."""
     with loading():
         from prodige.datasets import faces
 
-    rehearse(output)
-    n_faces, n_without = faces.encode_faces(folder, output, limit, n_jobs, verbose=0 if quiet else 1)
+    check_output(folder, output, force)
+    n_faces, n_without = faces.encode_faces(folder, output, limit, jobs, verbose=0 if quiet else 1)
     typer.echo(f"{printable(str(output))}: {n_faces} faces; {n_without} photographs without one left out")

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from prodige.cli.errors import clean_errors, printable
+from prodige.cli import options
+from prodige.cli.errors import clean_errors
+from prodige.cli.options import AS_JSON
+from prodige.cli.output import print_facts, print_table
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.graph.graph import Graph
 
 FILE = typer.Argument(..., metavar="FILE", help="A graph, saved as a .prodige file.", show_default=False)
-AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")
 
 # Taken for an option, a negative id would not be recognised as one; so it is refused for what it is.
 NUMBERS = {"ignore_unknown_options": True}
@@ -69,7 +70,7 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
     }
     for key, value in description.metadata.items():
         rows[f"metadata: {key}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    print_table([], list(rows.items()))
+    print_facts(rows)
 
 
 @clean_errors()
@@ -97,7 +98,7 @@ def distance(
 def neighbors(
     file: Path = FILE,
     vertex: int = typer.Argument(..., metavar="I", help="A vertex: an item or a hub.", show_default=False),
-    k: int = typer.Option(10, "-k", min=1, help="How many; fewer are shown where fewer can be reached."),
+    k: int = options.count("How many items; fewer are shown where fewer can be reached."),
     as_json: bool = AS_JSON,
 ) -> None:
     """Print the items nearest to a vertex, nearest first."""
@@ -130,20 +131,3 @@ def check_vertex(graph: Graph, name: str, vertex: int) -> None:
         raise typer.BadParameter(
             f"{vertex} is not a vertex: the graph has vertices 0 to {graph.n_vertices - 1}", param_hint=f"'{name}'"
         )
-
-
-def print_table(columns: list[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print rows, of two cells where columns have no names.
-
-    What comes from files is shown as it is, neither markup nor control codes.
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=bool(columns))
-    for column in columns or ["", ""]:
-        table.add_column(column, overflow="fold", justify="right" if columns else "left")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    Console().print(table)

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from prodige.cli.pairs import DELIMITERS, find_column
+from prodige.cli.pairs import find_column
+from prodige.cli.tables import DELIMITERS, check_ending
 from prodige.graph.fileformat import shortened
 
-TEXT, LABEL = "text", "label"
 KNOWN = (*DELIMITERS, ".jsonl")
 
 # Longer cells than csv takes by itself, as a review may be: 128 MB.
@@ -35,7 +35,7 @@ class Labelled(NamedTuple):
     labels: list[str]
 
 
-def read_labelled(path: Path, text: str = TEXT, label: str = LABEL, header: bool | None = None) -> Labelled:
+def read_labelled(path: Path, text: str = "text", label: str = "label", header: bool | None = None) -> Labelled:
     r"""Read texts and labels from a ``.csv``, ``.tsv`` or ``.jsonl`` file.
 
     Parameters
@@ -62,18 +62,13 @@ def read_labelled(path: Path, text: str = TEXT, label: str = LABEL, header: bool
     ...     read_labelled(path)
     Labelled(texts=['a fine film', 'long, and dull'], labels=['good', 'bad'])
     """
-    suffix = path.suffix.lower()
-    if suffix not in KNOWN:
-        kind = f"ending in {suffix}" if suffix else "without an ending"
-        raise ValueError(
-            f"{path}: files {kind} are not read; give texts with labels ({', '.join(KNOWN)}), or a saved .prodige file"
-        )
+    ending = check_ending(path, KNOWN, f"give texts with labels ({', '.join(KNOWN)}), or a saved .prodige file")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            if suffix == ".jsonl":
+            if ending == ".jsonl":
                 pairs = from_lines(file, text, label)
             else:
-                pairs = from_cells(file, DELIMITERS[suffix], text, label, header)
+                pairs = from_cells(file, DELIMITERS[ending], text, label, header)
             texts, labels = [], []
             for line, one, other in pairs:
                 if not other:

@@ -1,8 +1,14 @@
-"""What options of several commands have in common: values that no data could make right are wrong usage."""
+"""Options that several commands have, declared once: a letter and a name mean the same everywhere.
+
+``-n`` is the size (numbers per item), ``-k`` how many answers, ``-o`` where to write, ``-j`` threads, ``-f`` force and
+``-q`` quiet. Values that no data could make right are wrong usage.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from typing import Any
 
 import typer
 
@@ -37,12 +43,48 @@ def check_positive(value: float | None) -> float | None:
     return value
 
 
+def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
+    """Leave with a usage error if one of these options was given: it would change nothing."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(why, param_hint=f"'{option.opts[0]}'")
+
+
+def flag(*names: str, help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Declare an option that takes no value; it is off when left out."""
+    return typer.Option(False, *names, help=help, metavar="")
+
+
+def output(help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Declare where to write."""
+    return typer.Option(None, "--output", "-o", help=help, show_default=False)
+
+
+def numbers_per_item(default: float, help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Declare the size of a graph."""
+    return typer.Option(default, "--numbers-per-item", "-n", help=help, callback=check_positive)
+
+
+def count(help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Declare how many answers to give."""
+    return typer.Option(10, "-k", min=1, help=help)
+
+
+def header(help: str) -> Any:  # noqa: A002 - as typer calls it
+    """Declare whether a table has names of columns; both answers can be right."""
+    return typer.Option(None, "--header/--no-header", metavar="", help=help, show_default=False)
+
+
 JOBS = typer.Option(
-    None,
-    "--jobs",
-    "-j",
-    "--n-jobs",
-    help="Threads; all processors when left out.",
-    show_default=False,
-    callback=check_jobs,
+    None, "--jobs", "-j", help="Threads; all processors when left out.", show_default=False, callback=check_jobs
 )
+SEED = typer.Option(
+    0, min=0, max=2**32 - 1, help="The same seed gives the same result on the same machine, with any number of threads."
+)
+MAX_TIME = typer.Option(
+    None, min=0.1, help="Most seconds that the fit may take.", show_default=False, callback=check_positive
+)
+FORCE = flag("--force", "-f", help="Replace an existing file.")
+AS_JSON = flag("--json", help="Print one JSON object and nothing else.")
+QUIET = flag("--quiet", "-q", help="Show no progress, notes or figures: only answers and errors.")

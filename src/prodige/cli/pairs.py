@@ -1,4 +1,4 @@
-"""Reading who met what from a table of pairs: what ``prodige recommend`` takes as data.
+"""Reading interactions from a table of pairs of users and items: what ``prodige recommend`` takes as data.
 
 Users and items may be called anything; what they are called is kept, as labels, in the order in which they first occur.
 A pair that occurs more than once counts as often.
@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
+from prodige.cli.tables import DELIMITERS, Line, check_ending, is_number, open_lines, read_frame
 from prodige.graph.fileformat import shortened
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # Names that columns go by in the files of others, letters and digits in lower case. A line with a name of users or of
 # items is no pair, so none of these may be what a user or an item is called.

@@ -94,7 +94,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
             self._rounds += 1
             self._first = (self._clock(), status.progress)
             self._losses.clear()
-        self._stage = "fitting" if self._rounds <= 1 else f"fitting, way {self._rounds}"
+        self._stage = "fitting" if self._rounds <= 1 else f"fitting, graph {self._rounds}"
         self._last = status
         self._losses.append(status.loss)
         self._say()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.options import check_jobs
+from prodige.cli.output import print_table, print_wide_table, show_notes
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
-    from prodige.datasets import Dataset, Interactions
+    from prodige.datasets import Dataset, Interactions, LabelledTexts
 
 
 class Start(StrEnum):
@@ -49,12 +51,24 @@ class Budget(StrEnum):
     eight = "8"
 
 
-DATA_DIR = typer.Option(None, help="Folder with the data, instead of PRODIGE_DATA or a download.", show_default=False)
-OUTPUT = typer.Option(
-    None, "--output", "-o", help="Folder for a .json and a .md file for each table.", show_default=False
+DATA_DIR = typer.Option(
+    None, metavar="FOLDER", help="Where the data are, instead of PRODIGE_DATA or a download.", show_default=False
 )
-JOBS = typer.Option(-1, "--jobs", "-j", "--n-jobs", help="Processors to use; -1 for all.", callback=check_jobs)
-AS_JSON = typer.Option(False, "--json", help="Print one JSON object and nothing else.")
+OUTPUT = typer.Option(
+    None,
+    "--output",
+    "-o",
+    metavar="FOLDER",
+    help="Where to write a .json and a .md file for each table.",
+    show_default=False,
+)
+BUDGET = typer.Option(
+    None,
+    "--budget",
+    "-n",
+    help="Numbers per item (and user). May be given several times; both when left out.",
+    show_default=False,
+)
 
 app = typer.Typer(help="Repeat the experiments of the paper.", no_args_is_help=True)
 
@@ -64,69 +78,64 @@ def main() -> None:
     """Repeat the experiments of the paper."""
 
 
+def seeds(default: int) -> Any:
+    """Declare how often methods are fitted."""
+    return typer.Option(default, "--seeds", min=1, help="Fits of each method that depends on a seed.")
+
+
 @app.command()
 @clean_errors()
 def sanity(
-    graphs: int = typer.Option(100, min=1, help="Number of random graphs."),
-    start: Start = typer.Option(Start.distances, help="Initial weights: the distances, or all the same."),
-    seed: int = typer.Option(0, min=0, help="Seed of the graphs."),
-    n_jobs: int = JOBS,
-    as_json: bool = AS_JSON,
+    graphs: int = typer.Option(100, min=1, help="How many random graphs."),
+    start: Start = typer.Option(Start.distances, help="First weights: the distances, or all the same."),
+    seed: int = options.SEED,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
-    """Learn random graphs from their distances; count how many are found again."""
+    """Learn random graphs from their distances; count how many are recovered."""
     with loading():
         from prodige.reproduce import sanity as experiment
 
-    figures = experiment.run(graphs, start.value, seed, n_jobs, verbose=0 if as_json else 1)
+    figures = experiment.run(graphs, start.value, seed, jobs, verbose=0 if as_json else 1)
     if as_json:
         typer.echo(json.dumps({key: value for key, value in figures.items() if key != "outcomes"}))
         return
-
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{graphs} random graphs learned from their distances ({figures['seconds']} s)")
-    table.add_column("")
-    table.add_column("here", justify="right")
-    table.add_column("paper", justify="right")
     paper = experiment.PAPER
-    table.add_row("every needed edge recovered", f"{figures['recovered']}", f"{paper['recovered']} of 100")
-    table.add_row("all distances within 0.001", f"{figures['within_1e-3']}", f"{paper['within_1e-3']} of 100")
-    table.add_row("largest error", f"{figures['largest_error']:.2g}", "")
-    table.add_row("edges, on average", f"{figures['edges']:.1f} ({figures['edges_needed']:.1f} needed)", "")
-    Console().print(table)
+    rows = [
+        ("every needed edge recovered", f"{figures['recovered']}", f"{paper['recovered']} of 100"),
+        ("all distances within 0.001", f"{figures['within_1e-3']}", f"{paper['within_1e-3']} of 100"),
+        ("largest error", f"{figures['largest_error']:.2g}", ""),
+        ("edges, on average", f"{figures['edges']:.1f} ({figures['edges_needed']:.1f} needed)", ""),
+    ]
+    title = f"{graphs} random graphs learned from their distances ({figures['seconds']} s)"
+    print_table(["", "here", "paper"], rows, n_names=1, title=title)
 
 
 @app.command()
 @clean_errors()
 def table1(
     dataset: list[Name] | None = typer.Option(
-        None, help="May be given several times; all that can be had when left out.", show_default=False
+        None, help="May be given several times; all that are available when left out.", show_default=False
     ),
-    budget: list[Budget] | None = typer.Option(
-        None, help="Numbers per item. May be given several times; both when left out.", show_default=False
-    ),
+    budget: list[Budget] | None = BUDGET,
     data_dir: Path | None = DATA_DIR,
-    seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
+    n_seeds: int = seeds(3),
     methods: str = typer.Option(
         "constant,star,pca,mds,graph", help='Some of these, "poincare" and "l0", which take long; or "all".'
     ),
     output: Path | None = OUTPUT,
-    n_jobs: int = JOBS,
-    as_json: bool = AS_JSON,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
-    """Keep distances in 4 or 8 numbers an item: the graph beside vectors and the paper's figures."""
+    """Keep distances in 4 or 8 numbers per item: the graph beside vectors and the paper's figures."""
     with loading():
         from prodige.reproduce import table1 as experiment
 
-    chosen = choose_methods(methods, experiment.METHODS)
-    make_folder(output)
+    tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
+    tables.make_folder()
     data, missing = load(dataset, data_dir)
-    for note in [] if as_json else missing:
-        typer.echo(f"Note: {printable(note)}", err=True)
-
-    fit = Fitting(experiment, "table1", chosen, seeds, n_jobs, output, as_json)
-    results = [fit(one, size) for one in data for size in budget or list(Budget)]
+    show_notes(missing, as_json)
+    results = [tables.make(one, size) for one in data for size in budget or list(Budget)]
     if as_json:
         typer.echo(json.dumps({"results": results, "notes": missing}))
 
@@ -134,30 +143,27 @@ def table1(
 @app.command()
 @clean_errors()
 def table2(
-    budget: list[Budget] | None = typer.Option(
-        None, help="Numbers per user and item. May be given several times; both when left out.", show_default=False
-    ),
+    budget: list[Budget] | None = BUDGET,
     data_dir: Path | None = DATA_DIR,
-    seeds: int = typer.Option(1, min=1, help="Fits of each method that depends on a seed."),
+    n_seeds: int = seeds(1),
     methods: str = typer.Option(
         "all",
         help="Some of popularity, svd, als, bpr, metric; random, bipartite, normal, hubs (graphs); item-knn, ease "
         "(uncompressed).",
     ),
     output: Path | None = OUTPUT,
-    n_jobs: int = JOBS,
-    as_json: bool = AS_JSON,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Recommend in 4 or 8 numbers per user and item: the graph beside vectors and the paper's figures."""
     with loading():
         from prodige import datasets
         from prodige.reproduce import table2 as experiment
 
-    chosen = choose_methods(methods, experiment.METHODS)
-    make_folder(output)
+    tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
+    tables.make_folder()
     data = datasets.load_interactions("pinterest", data_dir)
-    fit = Fitting(experiment, "table2", chosen, seeds, n_jobs, output, as_json)
-    results = [fit(data, size) for size in budget or list(Budget)]
+    results = [tables.make(data, size) for size in budget or list(Budget)]
     if as_json:
         typer.echo(json.dumps({"results": results}))
 
@@ -166,35 +172,26 @@ def table2(
 @clean_errors()
 def table3(
     data_dir: Path | None = DATA_DIR,
-    seeds: int = typer.Option(3, min=1, help="Fits of each method that depends on a seed."),
+    n_seeds: int = seeds(3),
     methods: str = typer.Option(
         "all",
         help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, distilled-8-8bit, "
         "distilled-4-8bit, distilled-6-5bit (vectors); graph.",
     ),
     output: Path | None = OUTPUT,
-    n_jobs: int = JOBS,
-    as_json: bool = AS_JSON,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Classify film reviews: the graph beside vectors and the paper's figures."""
     with loading():
-        from rich.console import Console
-
         from prodige import datasets
         from prodige.reproduce import table3 as experiment
 
-    chosen = choose_methods(methods, experiment.METHODS)
-    make_folder(output)
-    data = datasets.load_texts("imdb", data_dir)
-    with nullcontext() if as_json else Console(stderr=True).status("") as status:
-        report = status.update if status is not None else ignore
-        result = experiment.run(data, chosen, seeds, n_jobs, report)
-    if output is not None:
-        write(experiment, output / f"table3-{data.name}", result)
+    tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
+    tables.make_folder()
+    result = tables.make(datasets.load_texts("imdb", data_dir))
     if as_json:
         typer.echo(json.dumps({"results": [result]}))
-    else:
-        show(experiment, result)
 
 
 @app.command()
@@ -203,24 +200,25 @@ def figures(
     only: str = typer.Option(
         "all", help="Some of figure1, curves, degrees, distances, bits, separated by commas.", show_default=False
     ),
-    data_dir: Path | None = typer.Option(
-        None, help="Folder with mnist10k, instead of PRODIGE_DATA or a download.", show_default=False
+    data_dir: Path | None = DATA_DIR,
+    digits: bool = options.flag("--digits", help="Take the digits of scikit-learn, and look for nothing else."),
+    output: Path = typer.Option(
+        Path("docs/figures"), "--output", "-o", metavar="FOLDER", help="Where to write the figures."
     ),
-    digits: bool = typer.Option(False, "--digits", help="Take the digits of scikit-learn, and look for nothing else."),
-    output: Path = typer.Option(Path("docs/figures"), "--output", "-o", help="Folder for the figures."),
-    seeds: int = typer.Option(5, min=1, help="Runs behind each learning curve."),
+    n_seeds: int = typer.Option(5, "--seeds", min=1, help="Runs behind each learning curve."),
     items: int = typer.Option(1000, min=10, help="Items of the learning curves; more take longer."),
     tables: Path | None = typer.Option(
-        None, help="Folder with results of table1, which the figure of bits is drawn from.", show_default=False
+        None,
+        metavar="FOLDER",
+        help="Where results of table1 are, which the figure of bits is drawn from.",
+        show_default=False,
     ),
-    kind: Kind = typer.Option(Kind.png, "--format", help="Of the figures."),
-    n_jobs: int = JOBS,
-    as_json: bool = AS_JSON,
+    kind: Kind = typer.Option(Kind.png, "--format", help="Which files to write."),
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
-    """Draw the paper's figures: a complete graph thinned, learning curves, degrees; and what goes with them."""
+    """Draw the paper's figures (a complete graph thinned, learning curves, degrees) and what goes with them."""
     with loading():
-        from rich.console import Console
-
         from prodige.graph.fileformat import replacing
         from prodige.reproduce import figures as experiment
 
@@ -229,20 +227,19 @@ def figures(
         raise typer.BadParameter("the figure of bits is drawn from results: name their folder", param_hint="'--tables'")
     output.mkdir(parents=True, exist_ok=True)
     data, notes = find_images(data_dir, digits)
-    for note in [] if as_json else notes:
-        typer.echo(f"Note: {printable(note)}", err=True)
-    with nullcontext() if as_json else Console(stderr=True).status("") as status:
-        report = status.update if status is not None else ignore
-        drawn, result = experiment.run(data, chosen, seeds, items, tables, n_jobs, report)
-    for name, figure in drawn.items():
-        with replacing(str(output / f"{name}.{kind.value}")) as file:
+    show_notes(notes, as_json)
+    with status(as_json) as report:
+        drawn, result = experiment.run(data, chosen, n_seeds, items, tables, jobs, report)
+    paths = [output / f"{name}.{kind.value}" for name in drawn]
+    for path, figure in zip(paths, drawn.values(), strict=True):
+        with replacing(str(path)) as file:
             file.write(experiment.render(figure, kind.value))
     write(experiment, output / "figures", result | {"format": kind.value})
     if as_json:
         typer.echo(json.dumps(result))
     else:
-        for name in drawn:
-            typer.echo(printable(str(output / f"{name}.{kind.value}")))
+        for path in paths:
+            typer.echo(printable(str(path)))
 
 
 def find_images(data_dir: Path | None, digits: bool) -> tuple[Dataset, list[str]]:
@@ -261,38 +258,48 @@ def find_images(data_dir: Path | None, digits: bool) -> tuple[Dataset, list[str]
 
 
 @dataclass(frozen=True)
-class Fitting:
+class Tables:
     """How tables are made: one is shown and written as soon as it is there."""
 
     experiment: ModuleType
-    name: str
     methods: list[str]
-    seeds: int
-    n_jobs: int
+    n_seeds: int
+    n_jobs: int | None
     output: Path | None
     as_json: bool
 
-    def __call__(self, data: Dataset | Interactions, budget: Budget) -> dict[str, Any]:
-        """Make one table."""
-        from rich.console import Console
-
-        # Cleared before the table is printed: a status line and a table do not go well on one terminal.
-        with nullcontext() if self.as_json else Console(stderr=True).status("") as status:
-            report = status.update if status is not None else ignore
-            result: dict[str, Any] = self.experiment.run(
-                data, int(budget.value), self.methods, self.seeds, self.n_jobs, report
-            )
+    def make_folder(self) -> None:
+        """Make the folder for tables before anything is fitted: what cannot be written is known at once."""
         if self.output is not None:
-            write(self.experiment, self.output / f"{self.name}-{data.name}-{budget.value}", result)
+            self.output.mkdir(parents=True, exist_ok=True)
+
+    def make(self, data: Dataset | Interactions | LabelledTexts, *budget: Budget) -> dict[str, Any]:
+        """Make one table, of a budget where there are several."""
+        from prodige.reproduce.tables import Plan
+
+        # The status is cleared before the table is printed: they do not go well together on one terminal.
+        with status(self.as_json) as report:
+            plan = Plan(self.methods, self.n_seeds, self.n_jobs, report)
+            result: dict[str, Any] = self.experiment.run(data, *(int(size.value) for size in budget), plan)
+        if self.output is not None:
+            name = self.experiment.__name__.rpartition(".")[2]
+            write(self.experiment, self.output / "-".join([name, data.name, *budget]), result)
         if not self.as_json:
-            show(self.experiment, result)
+            title, notes = self.experiment.title(result), self.experiment.notes(result)
+            print_wide_table(self.experiment.HEADERS, self.experiment.cells(result), title, notes)
         return result
 
 
-def make_folder(output: Path | None) -> None:
-    """Make the folder for tables before anything is fitted: what cannot be written is known at once."""
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def status(silent: bool) -> Iterator[Callable[[str], None]]:
+    """Give a function that says what is going on, in a line on stderr that does not stay."""
+    if silent:
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as line:
+        yield line.update
 
 
 def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods") -> list[str]:
@@ -343,29 +350,3 @@ def write(experiment: ModuleType, path: Path, result: dict[str, Any]) -> None:
     for suffix, text in ((".json", json.dumps(result, indent=1) + "\n"), (".md", experiment.markdown(result))):
         with replacing(str(path) + suffix) as file:
             file.write(text.encode())
-
-
-def show(experiment: ModuleType, result: dict[str, Any]) -> None:
-    """Print a table."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=experiment.title(result))
-    rows = experiment.cells(result)
-    for place, header in enumerate(experiment.HEADERS):
-        # Headers may be broken between words, figures not at all.
-        width = max(len(text) for text in (*header.split(), *(row[place] for row in rows), ""))
-        table.add_column(header, justify="right" if place else "left", width=width)
-    for row in rows:
-        table.add_row(*row)
-    console = Console()
-    # A narrow terminal may break lines: figures that are cut off say nothing. A column has 3 characters around it.
-    least = sum((column.width or 0) + 3 for column in table.columns) + 1
-    console = Console(width=max(console.width, least))
-    console.print(table)
-    for note in experiment.notes(result):
-        console.print(note, markup=False, highlight=False)
-
-
-def ignore(text: str) -> None:
-    """Say nothing."""

@@ -1,4 +1,4 @@
-"""Reading tables: lines of cells, and Parquet; what the readers of matrices and of pairs share.
+"""Reading tables: lines of cells, and Parquet; what the readers of matrices, of pairs and of labelled texts share.
 
 Messages begin with "it": whoever reads a file puts its name before them.
 """
@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prodige.graph.fileformat import open_regular
+
+# What separates the cells of a table of text, by the ending of its name.
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 # The number of a line, and its cells.
 Line = tuple[int, list[str]]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from numpy.typing import NDArray
 
-from prodige.cli.compress import check_output
+from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
 from prodige.cli.graphs import FILE
+from prodige.cli.output import check_output
 from prodige.interrupts import loading
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def register(app: typer.Typer) -> None:
@@ -23,9 +26,7 @@ def register(app: typer.Typer) -> None:
 @clean_errors()
 def view(
     file: Path = FILE,
-    output: Path | None = typer.Option(
-        None, "--output", "-o", help="Page to write; FILE with the ending .html when left out.", show_default=False
-    ),
+    output: Path | None = options.output("Page to write; FILE with the ending .html when left out."),
     labels: Path | None = typer.Option(
         None, help="Names of items: text in UTF-8, one on a line, or .npy.", show_default=False
     ),
@@ -37,7 +38,7 @@ def view(
         None, help="Where items are drawn: .npy of [N, 2]; t-SNE when left out.", show_default=False
     ),
     title: str | None = typer.Option(None, help="Heading; the name of FILE when left out.", show_default=False),
-    force: bool = typer.Option(False, "--force", "-f", help="Replace an existing page."),
+    force: bool = options.FORCE,
 ) -> None:
     """Write a page that shows a graph: move, zoom, search, see shortest paths. It needs no network."""
     with loading():

@@ -7,9 +7,8 @@ the paper does not have: one constant for all distances, and the best star.
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,8 @@ from prodige.graph import fileformat
 from prodige.metric.duplicates import find_copies
 from prodige.metric.evaluation import mean_squared_error
 from prodige.metric.space import Space
-from prodige.provenance import provenance
-from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
+from prodige.reproduce import tables
+from prodige.reproduce.tables import Plan, fit_rows, page, row_notes, seeds_in_words, spread, timed_fit
 
 # Mean squared errors as printed, by numbers per item, method and data set.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
@@ -54,66 +53,38 @@ LABELS = {
     "graph": "graph",
 }
 METHODS = tuple(LABELS)
-QUICK = ("constant", "star", "pca", "mds", "graph")
 SEEDED = {"mds", "poincare", "l0", "graph"}
 
 # Whose figures of the paper the clock is stopped at.
 MARKS = ("PRODIGE", "MDS")
 
 
-@dataclass
-class Row:
+@dataclass(kw_only=True)
+class Row(tables.Row):
     """What came of one method.
 
     Attributes
     ----------
-    method : str
     paper_mse : float or None
         As printed.
-    mse, seconds : list of float
-        One entry per seed: error, and seconds of the fit.
+    mse : list of float
+        One entry per seed.
     seconds_to : dict of list
         One entry per seed: seconds until the error of the graph or of MDS was as low as the paper's of that name, None
         if it never was.
     numbers_per_item, bits_per_item : float
         Of the last fit: as the paper counts, and 8 times the bytes of the file; vectors in float32.
-    note : str
-        Why there are no figures, or what to know about them.
     """
 
-    method: str
     paper_mse: float | None
     mse: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     seconds_to: dict[str, list[float | None]] = field(default_factory=dict)
     numbers_per_item: float | None = None
     bits_per_item: float | None = None
-    note: str = ""
 
 
-def run(
-    data: Dataset,
-    budget: int,
-    methods: Sequence[str] = QUICK,
-    n_seeds: int = 3,
-    n_jobs: int | None = None,
-    report: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
-    """Fit all methods to one data set.
-
-    Parameters
-    ----------
-    data : Dataset
-    budget : int
-        Numbers per item.
-    methods : sequence of str
-        Some of :data:`METHODS`.
-    n_seeds : int
-        Fits of each method that depends on a seed; 0 is the first seed.
-    n_jobs : int, optional
-        Threads.
-    report : callable
-        Told what is going on.
+def run(data: Dataset, budget: int, plan: Plan) -> dict[str, Any]:
+    """Fit all methods of a plan to one data set, in ``budget`` numbers per item.
 
     Returns
     -------
@@ -126,27 +97,20 @@ def run(
     >>> import numpy as np
     >>> from prodige.datasets import Dataset
     >>> from prodige.reproduce import table1
+    >>> from prodige.reproduce.tables import Plan
     >>> X = np.random.default_rng(0).normal(size=(100, 20)).astype(np.float32)
-    >>> result = table1.run(Dataset("toy", X, np.arange(100), Path("toy.npz")), 4, ["constant", "star"])
+    >>> result = table1.run(Dataset("toy", X, np.arange(100), Path("toy.npz")), 4, Plan(["constant", "star"]))
     >>> [row["mse"][0] > 0 for row in result["rows"]]
     [True, True]
     """
-    rows = []
-    for method in select(methods, METHODS):
-        row = Row(method, printed(budget, PAPER_NAMES.get(method), data.name))
-        with fitting(row, n_jobs):
-            for seed in range(n_seeds if method in SEEDED else 1):
-                report(f"{data.name}, {budget} numbers: {LABELS[method]}, seed {seed}")
-                fit(row, data, budget, seed, n_jobs)
-        rows.append(asdict(row))
-    return {
-        "dataset": data.name,
-        "budget": budget,
-        "n_items": len(data.X),
-        "n_seeds": n_seeds,
-        "rows": rows,
-        "origin": provenance(command("table1", rows, dataset=data.name, budget=budget, seeds=n_seeds)),
-    }
+
+    def new(method: str) -> Row:
+        return Row(method, paper_mse=printed(budget, PAPER_NAMES.get(method), data.name))
+
+    about = f"{data.name}, {budget} numbers"
+    rows = fit_rows(plan, about, LABELS, SEEDED, new, partial(fit, data, budget, plan.n_jobs))
+    options = {"dataset": data.name, "budget": budget}
+    return tables.result("table1", plan, rows, options, dataset=data.name, budget=budget, n_items=len(data.X))
 
 
 def printed(budget: int, name: str | None, dataset: str) -> float | None:
@@ -157,12 +121,10 @@ def printed(budget: int, name: str | None, dataset: str) -> float | None:
 # -- one fit ---------------------------------------------------------------------------------------------------------
 
 
-def fit(row: Row, data: Dataset, budget: int, seed: int, n_jobs: int | None) -> None:
+def fit(data: Dataset, budget: int, n_jobs: int | None, row: Row, seed: int) -> None:
     """Fit one method with one seed and add its figures to the row."""
     model = make(row.method, budget, seed, n_jobs)
-    began = time.perf_counter()
-    model.fit(data.X)
-    row.seconds.append(time.perf_counter() - began)
+    timed_fit(row, model, data.X)
     n = len(data.X)
     if isinstance(model, DistanceCompressor):
         answers = model.graph_
@@ -266,7 +228,7 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what to know about the rows."""
-    return [f"{LABELS[row['method']]}: {row['note']}" for row in result["rows"] if row["note"]]
+    return row_notes(result["rows"], LABELS)
 
 
 def in_time(seconds: list[float | None]) -> str:

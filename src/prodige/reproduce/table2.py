@@ -1,8 +1,8 @@
-"""The paper's second table: items that users met next, found by the graph and by vectors of 4 or 8 numbers.
+"""The paper's second table: what users interact with next, found by the graph and by vectors of 4 or 8 numbers.
 
 One item of each user is held out and ranked among sampled ones, as in the paper, and among all that the user has not
-met. Every method gets the same interactions, present or not. Where a baseline has settings, it gets the best of a small
-grid, chosen by holding out one more item of each user from the training data, never by the test items.
+interacted with. Every method gets the same interactions, present or not. Where a baseline has settings, it gets the
+best of a small grid, chosen by holding out one more item of each user from the training data, never by the test items.
 
 What the grids range over is another matter. The defaults and ranges of metric learning, BPR, ALS and EASE were settled
 in trials on Pinterest, most of which did look at the test items. So did the first trials of the graph, which decided
@@ -12,9 +12,8 @@ how it is built; its settings were then chosen on items held out from the traini
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, cast
 
@@ -23,9 +22,9 @@ from scipy.sparse import csr_array
 from prodige import baselines
 from prodige.datasets import Interactions
 from prodige.graph import fileformat
-from prodige.provenance import provenance
 from prodige.recommendation.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
-from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
+from prodige.reproduce import tables
+from prodige.reproduce.tables import Plan, fit_rows, page, seeds_in_words, spread, timed_fit
 
 # Hit ratios as printed in table 2 of the paper (all 55,187 users), by numbers per user and item, length and method.
 PAPER: dict[int, dict[str, dict[str, float]]] = {
@@ -109,13 +108,12 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 CRITERION = "HR@10"
 
 
-@dataclass
-class Row:
-    """What came of one method.
+@dataclass(kw_only=True)
+class Row(tables.Row):
+    """What came of one method; seconds are without the search for settings.
 
     Attributes
     ----------
-    method : str
     paper : dict
         Hit ratios as printed, by length; empty if the paper has none.
     settings : dict
@@ -124,49 +122,21 @@ class Row:
         ``settings`` of the grid and the ``score`` of each on the items held out to choose by.
     figures : list of dict
         One entry per seed: what :class:`prodige.recommendation.ranking.RankingReport` says.
-    seconds : list of float
-        One entry per seed: of the fit alone, without the search for settings.
     numbers_per_item, bits_per_item : float
         Of the last fit, per user and item: as the paper counts, and 8 times the bytes of the graph's file; of others,
         all numbers in 32 bits.
-    note : str
-        Why there are no figures, or what to know about them.
     """
 
-    method: str
     paper: dict[str, float]
     settings: dict[str, float] = field(default_factory=dict)
     tried: list[dict[str, Any]] = field(default_factory=list)
     figures: list[dict[str, Any]] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     numbers_per_item: float | None = None
     bits_per_item: float | None = None
-    note: str = ""
 
 
-def run(
-    data: Interactions,
-    budget: int,
-    methods: Sequence[str] = METHODS,
-    n_seeds: int = 1,
-    n_jobs: int | None = None,
-    report: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
-    """Fit all methods to one data set.
-
-    Parameters
-    ----------
-    data : Interactions
-    budget : int
-        Numbers per user and item.
-    methods : sequence of str
-        Some of :data:`METHODS`.
-    n_seeds : int
-        Fits of each method that depends on a seed; 0 is the first seed.
-    n_jobs : int, optional
-        Threads.
-    report : callable
-        Told what is going on.
+def run(data: Interactions, budget: int, plan: Plan) -> dict[str, Any]:
+    """Fit all methods of a plan to one data set, in ``budget`` numbers per user and item.
 
     Returns
     -------
@@ -181,39 +151,29 @@ def run(
     >>> from prodige.datasets import Interactions
     >>> from prodige.recommendation.ranking import leave_one_out, sample_negatives
     >>> from prodige.reproduce import table2
+    >>> from prodige.reproduce.tables import Plan
     >>> train, held_out = leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
     >>> negatives = sample_negatives(train, held_out, 9, random_state=0)
     >>> data = Interactions("toy", train, held_out, negatives, Path("toy.npz"))
-    >>> result = table2.run(data, 4, ["popularity", "svd"])
+    >>> result = table2.run(data, 4, Plan(["popularity", "svd"]))
     >>> [len(row["tried"]) for row in result["rows"]]
     [0, 3]
     """
     task = Task.of(data)
-    validation: Task | None = None
-    rows = []
-    for method in select(methods, METHODS):
-        row = Row(method, printed(budget, PAPER_NAMES.get(method)))
-        about = f"{data.name}, {budget} numbers: {LABELS[method]}"
-        with fitting(row, n_jobs):
-            if method in GRIDS:
-                validation = task.within() if validation is None else validation
-                report(f"{about}, settings")
-                choose(row, validation, budget, n_jobs)
-            for seed in range(n_seeds if method in SEEDED else 1):
-                report(f"{about}, seed {seed}")
-                fit(row, task, budget, seed, n_jobs)
-        rows.append(asdict(row))
+    about = f"{data.name}, {budget} numbers"
+
+    def new(method: str) -> Row:
+        return Row(method, paper=printed(budget, PAPER_NAMES.get(method)))
+
+    def prepare(row: Row) -> None:
+        if row.method in GRIDS:
+            plan.report(f"{about}: {LABELS[row.method]}, settings")
+            choose(row, task.validation, budget, plan.n_jobs)
+
+    rows = fit_rows(plan, about, LABELS, SEEDED, new, partial(fit, task, budget, plan.n_jobs), prepare)
     n_users, n_items = data.train.shape
-    return {
-        "dataset": data.name,
-        "budget": budget,
-        "n_users": n_users,
-        "n_items": n_items,
-        "n_negatives": data.negatives.shape[1],
-        "n_seeds": n_seeds,
-        "rows": rows,
-        "origin": provenance(command("table2", rows, budget=budget, seeds=n_seeds)),
-    }
+    facts = {"n_users": n_users, "n_items": n_items, "n_negatives": data.negatives.shape[1]}
+    return tables.result("table2", plan, rows, {"budget": budget}, dataset=data.name, budget=budget, **facts)
 
 
 def printed(budget: int, name: str | None) -> dict[str, float]:
@@ -244,7 +204,8 @@ class Task:
         """Return the task of a data set: an interaction is there or it is not, however often it was."""
         return cls(data.train.astype(bool), data.held_out, data.negatives)
 
-    def within(self) -> Task:
+    @cached_property
+    def validation(self) -> Task:
         """Return a task of the same kind that is made of the training data alone, to choose settings by."""
         train, held_out = leave_one_out(self.train, random_state=0)
         negatives = sample_negatives(self.train, held_out, self.negatives.shape[1], random_state=0)
@@ -265,12 +226,10 @@ def choose(row: Row, task: Task, budget: int, n_jobs: int | None) -> None:
     row.settings = max(row.tried, key=lambda one: one["score"])["settings"]
 
 
-def fit(row: Row, task: Task, budget: int, seed: int, n_jobs: int | None) -> None:
+def fit(task: Task, budget: int, n_jobs: int | None, row: Row, seed: int) -> None:
     """Fit one method with one seed and add its figures to the row."""
     model = make(row.method, budget, seed, n_jobs, **row.settings)
-    began = time.perf_counter()
-    model.fit(task.train)
-    row.seconds.append(time.perf_counter() - began)
+    timed_fit(row, model, task.train)
     row.figures.append(task.judge(model).to_dict())
     if row.method in GRAPHS:
         row.numbers_per_item = float(model.numbers_per_item_)
@@ -385,9 +344,9 @@ def markdown(result: dict[str, Any]) -> str:
     about = (
         f"{result['n_users']:,} users, {result['n_items']:,} items. {seeds_in_words(result['n_seeds'])} *Sampled*: "
         f"the held-out item of a user ranked among {result['n_negatives']} random ones, the paper's protocol; *full*: "
-        "among all that the user has not met. Ties count against the model. The paper's figures are of all 55,187 "
-        f"users and other negatives. Settings of baselines are chosen by {CRITERION} (sampled) on items held out of "
-        "the training data; what their grids range over was settled in trials that saw the test items, which can only "
-        "favour them. Seconds are of the fit alone."
+        "among all that the user has not interacted with. Ties count against the model. The paper's figures are of all "
+        "55,187 users and other negatives. Settings of baselines are chosen by "
+        f"{CRITERION} (sampled) on items held out of the training data; what their grids range over was settled in "
+        "trials that saw the test items, which can only favour them. Seconds are of the fit alone."
     )
     return page(title(result), result["origin"], about, HEADERS, cells(result), notes(result))

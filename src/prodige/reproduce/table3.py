@@ -7,17 +7,16 @@ number of the embedding, and as the file that holds all it takes to predict, voc
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from prodige import baselines
 from prodige.datasets import LabelledTexts
-from prodige.provenance import provenance
-from prodige.reproduce.tables import command, page, seeds_in_words, select, spread
+from prodige.reproduce import tables
+from prodige.reproduce.tables import Plan, fit_rows, page, row_notes, seeds_in_words, spread, timed_fit
 from prodige.text.classifier import GraphTextClassifier
 
 # Accuracy and megabytes as printed.
@@ -36,82 +35,52 @@ LABELS = {
     "graph": "graph, 32 anchors",
 }
 METHODS = tuple(LABELS)
+SEEDED = {*METHODS} - {"tfidf"}
 HEADERS = ["", "accuracy", "paper's accuracy", "MB in float32", "paper's MB", "MB of the file", "seconds"]
 
 
-@dataclass
-class Row:
-    """What came of one method.
+@dataclass(kw_only=True)
+class Row(tables.Row):
+    """What came of one method; seconds are from texts to the fitted model.
 
     Attributes
     ----------
-    method : str
     paper_accuracy, paper_megabytes : float or None
         As printed.
-    accuracy, seconds : list of float
-        One entry per seed: share of the test texts, and seconds from texts to the fitted model.
+    accuracy : list of float
+        One entry per seed: share of the test texts.
     float32_bytes, file_bytes : int or None
         Of the last fit: the embedding at four bytes a number, and the whole model as a file.
     """
 
-    method: str
     paper_accuracy: float | None
     paper_megabytes: float | None
     accuracy: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
     float32_bytes: int | None = None
     file_bytes: int | None = None
 
 
-def run(
-    data: LabelledTexts,
-    methods: Sequence[str] = METHODS,
-    n_seeds: int = 3,
-    n_jobs: int | None = None,
-    report: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
-    """Fit all methods to one set of texts.
-
-    Parameters
-    ----------
-    data : LabelledTexts
-    methods : sequence of str
-        Some of :data:`METHODS`.
-    n_seeds : int
-        Fits of each method that depends on a seed; 0 is the first seed.
-    n_jobs : int, optional
-        Threads.
-    report : callable
-        Told what is going on.
+def run(data: LabelledTexts, plan: Plan) -> dict[str, Any]:
+    """Fit all methods of a plan to one set of texts.
 
     Returns
     -------
     dict
         ``dataset``, ``n_train``, ``n_test``, ``n_seeds``, ``rows`` (of :class:`Row`) and ``origin``, ready for JSON.
     """
-    rows = []
-    for method in select(methods, METHODS):
-        row = Row(method, *PAPER.get(method, (None, None)))
-        for seed in range(1 if method == "tfidf" else n_seeds):
-            report(f"{data.name}: {LABELS[method]}, seed {seed}")
-            fit(row, data, seed, n_jobs)
-        rows.append(asdict(row))
-    return {
-        "dataset": data.name,
-        "n_train": len(data.train),
-        "n_test": len(data.test),
-        "n_seeds": n_seeds,
-        "rows": rows,
-        "origin": provenance(command("table3", rows, seeds=n_seeds)),
-    }
+
+    def new(method: str) -> Row:
+        accuracy, megabytes = PAPER.get(method, (None, None))
+        return Row(method, paper_accuracy=accuracy, paper_megabytes=megabytes)
+
+    rows = fit_rows(plan, data.name, LABELS, SEEDED, new, partial(fit, data, plan.n_jobs))
+    return tables.result("table3", plan, rows, {}, dataset=data.name, n_train=len(data.train), n_test=len(data.test))
 
 
-def fit(row: Row, data: LabelledTexts, seed: int, n_jobs: int | None) -> None:
+def fit(data: LabelledTexts, n_jobs: int | None, row: Row, seed: int) -> None:
     """Fit one method with one seed and add its figures to the row."""
     model = make(row.method, seed, n_jobs)
-    began = time.perf_counter()
-    model.fit(data.train, data.train_labels)
-    row.seconds.append(time.perf_counter() - began)
+    timed_fit(row, model, data.train, data.train_labels)
     row.accuracy.append(float(np.mean(model.predict(data.test) == np.asarray(data.test_labels))))
     if isinstance(model, baselines.TfidfClassifier):
         row.float32_bytes = 4 * model.n_numbers
@@ -162,12 +131,12 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
     return [
         [
             LABELS[row["method"]],
-            spread(row["accuracy"]),
+            spread(row["accuracy"]) if row["accuracy"] else "",
             "" if row["paper_accuracy"] is None else f"{row['paper_accuracy']:.4f}",
             megabytes(row["float32_bytes"]),
             "" if row["paper_megabytes"] is None else f"{row['paper_megabytes']:.2f}",
             megabytes(row["file_bytes"]),
-            f"{statistics.fmean(row['seconds']):.0f}",
+            f"{statistics.fmean(row['seconds']):.0f}" if row["seconds"] else "",
         ]
         for row in result["rows"]
     ]
@@ -176,6 +145,7 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what to know about the rows."""
     return [
+        *row_notes(result["rows"], LABELS),
         "distilled: a network over 100-d vectors is trained first, and what its filters see of the words is kept in "
         "fewer directions and trained on, as the graph is",
         "the linear model has no file format here; its size leaves out its vocabulary",

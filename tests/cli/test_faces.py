@@ -27,7 +27,7 @@ def test_says_what_was_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
     monkeypatch.setattr(faces, "encode_faces", encode)
     monkeypatch.chdir(tmp_path)
-    result = runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--limit", "7", "--n-jobs", "1", "-q"])
+    result = runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--limit", "7", "--jobs", "1", "-q"])
     assert result.exit_code == 0, result.output
     assert result.output == "out.npz: 7 faces; 2 photographs without one left out\n"
     assert calls == [((tmp_path, Path("out.npz"), 7, 1), {"verbose": 0})]
@@ -35,6 +35,12 @@ def test_says_what_was_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     result = runner.invoke(app, [str(tmp_path), "-o", f"{tmp_path}/nowhere/out.npz"])
     assert (result.exit_code, len(calls)) == (1, 1)  # the place of the result is tried before the work
     assert result.stderr == f"Error: {tmp_path}/nowhere/out.npz: No such file or directory\n"
+    Path("out.npz").write_text("precious")
+    result = runner.invoke(app, [str(tmp_path), "-o", "out.npz"])
+    assert (result.exit_code, len(calls)) == (1, 1)
+    assert "out.npz exists; use --force to replace it" in result.stderr
+    assert runner.invoke(app, [str(tmp_path), "-o", "out.npz", "--force"]).exit_code == 0
+    assert len(calls) == 2
 
 
 def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
