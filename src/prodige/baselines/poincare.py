@@ -25,9 +25,8 @@ from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import Start, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.baselines.star import radii
-from prodige.graph.engine import count_threads
 from prodige.metric.space import Metric, Space
-from prodige.threads import in_parts
+from prodige.threads import count_threads, in_parts
 
 # Mean distances in hyperbolic units to try at the start: from nearly flat to nearly a tree.
 _SIZES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)

@@ -28,14 +28,13 @@ from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, check_memory, fit_hubs, most_hubs
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
 from prodige.compression.neighbors import fit_local, looks_local
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Metric, Space, check_metric, largest, natural_unit
 from prodige.progress import Callback, Monitor
 from prodige.refitting import refitting
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256

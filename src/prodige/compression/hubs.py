@@ -25,10 +25,10 @@ from sklearn.utils import check_random_state, gen_batches
 
 from prodige import _core
 from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
-from prodige.graph.engine import Engine, count_threads
+from prodige.graph.engine import Engine
 from prodige.metric.landmarks import Landmarks
 from prodige.progress import IsOver, Monitor, never, patience
-from prodige.threads import in_parts
+from prodige.threads import count_threads, in_parts
 
 # Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
 # final size, and its final edges.
@@ -180,9 +180,8 @@ class HubGraph(FittedGraph):
         return self.engine.distances(hubs, hubs if targets is None else targets, self.n_jobs)
 
     def _measure(self, blocks: Ids, with_flows: bool) -> tuple[Any, ...]:
-        assert isinstance(self.engine.hubs, _core.HubNetwork32)
         sources, target = self.landmarks.sources, self.landmarks.target
-        return _core.measure_stress(self.engine.hubs, sources, target, blocks, self._longest, with_flows, self.n_jobs)
+        return self.engine.measure_stress(sources, target, blocks, self._longest, with_flows, self.n_jobs)
 
     def stress(self, blocks: Ids) -> Stress:
         """Measure residuals over blocks of landmarks."""

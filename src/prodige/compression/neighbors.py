@@ -14,11 +14,11 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
 from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, spanning_tree
-from prodige.graph.engine import count_threads
 from prodige.metric.candidates import Candidates
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.progress import IsOver, Monitor, never, patience
+from prodige.threads import count_threads
 
 # Passes of a whole run, blocks of landmarks in each, and passes between two rounds of thinning.
 N_STEPS = 96

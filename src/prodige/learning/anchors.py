@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.nn import functional
 
-from prodige import _core
 from prodige._validation import check_integer
-from prodige.graph.engine import Engine
+from prodige.graph.engine import AnchorTrees, Engine
 from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
 from prodige.learning.anchors_from_coordinates import attach_to_anchors
@@ -30,8 +29,6 @@ from prodige.threads import one_thread
 # First step of the descent towards distances, relative to their mean; and towards coordinates, to their mean square.
 _RATE = 0.002
 _COORDINATE_RATE = 0.03
-
-Trees = _core.AnchorTrees32 | _core.AnchorTrees64
 
 
 class AnchorEmbedding(nn.Module):
@@ -100,7 +97,7 @@ class AnchorEmbedding(nn.Module):
         self.num_embeddings = graph.n_items
         self.embedding_dim = n_anchors
         self.padding_idx = padding_idx
-        self._trees: tuple[Engine, Trees] | None = None
+        self._trees: tuple[Engine, AnchorTrees] | None = None
         self._table: tuple[Engine, torch.Tensor] | None = None
         self.register_buffer("center", torch.zeros(n_anchors))
         self.register_buffer("scale", torch.ones(()))
@@ -294,13 +291,11 @@ class AnchorEmbedding(nn.Module):
         from_items: torch.Tensor = graph(items, anchors)
         return from_items
 
-    def _grow(self, engine: Engine) -> Trees:
+    def _grow(self, engine: Engine) -> AnchorTrees:
         """Return the anchors' trees over the hubs; those of the last call if the engine is the same."""
         known = self._trees  # read once: another thread may set it meanwhile
         if known is None or known[0] is not engine:
-            threads = engine.threads(self.graph.n_jobs, self.embedding_dim)
-            kind = _core.AnchorTrees32 if isinstance(engine.hubs, _core.HubNetwork32) else _core.AnchorTrees64
-            trees = kind(engine.hubs, self.anchors, threads)  # type: ignore[arg-type]
+            trees = engine.anchor_trees(self.anchors, self.graph.n_jobs)
             self._trees = engine, trees
             return trees
         return known[1]
@@ -459,7 +454,7 @@ class AnchorSearch:
     """Grown trees, and what to ask them."""
 
     graph: GraphEmbedding
-    trees: Trees
+    trees: AnchorTrees
     edges: NDArray[np.int64] | None  # candidate edges behind those of the trees; None: the same
     items: NDArray[np.int32]
     n_jobs: int

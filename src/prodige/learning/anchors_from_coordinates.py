@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
-from tqdm.auto import tqdm
 
 from prodige.learning.anchors_from_vectors import Vectors, check_weights, cluster, distances, share_budget
 from prodige.learning.embedding import GraphEmbedding
+from prodige.progress import Bar
 from prodige.threads import one_thread
 
 # An item has at most this many edges.
@@ -137,7 +137,7 @@ def choose_edges(
     found = hubs[hub[:, 0]] + length[:, :1]
     degree = np.ones(n_items, dtype=np.int64)
     n_left = n_edges - n_items
-    bar = tqdm(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
+    bar = Bar(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
     while n_left > 0:
         errors = weights * np.square(found - target).sum(axis=1)
         errors[degree == min(_MOST_EDGES, len(hubs))] = 0

@@ -24,11 +24,12 @@ from torch.nn import functional
 
 from prodige import _core
 from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
-from prodige.graph.engine import Engine, Forest, count_threads
+from prodige.graph.engine import Engine, Forest
 from prodige.graph.graph import Graph, check_ends
 from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
 from prodige.learning.sparsity import Importance, carry_over
+from prodige.threads import count_threads
 
 IntArray = NDArray[np.int32]
 
@@ -307,10 +308,8 @@ class GraphEmbedding(nn.Module):
         engine = self._engine(None)
         if (probability == 1).all():
             return engine.search(sources, self.n_jobs)
-        # A graph of its own for each source rules out the hub engine: it would prepare each of them first.
         seed = int(torch.randint(2**63 - 1, (), generator=self.generator))
-        threads = engine.threads(self.n_jobs, sources.size)
-        return engine.network.search(sources, probabilities=probability, seed=seed, n_jobs=threads)
+        return engine.search_sampled(sources, probability, seed, self.n_jobs)
 
     def _kept(self) -> NDArray[np.int64] | None:
         """Return the edges with probability 0.5 or more; None if that is all of them."""

@@ -26,9 +26,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array, check_random_state, gen_batches
 
 from prodige._validation import MAX_EDGES, check_integer, check_number, check_weights
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import unique_edges
-from prodige.threads import in_parts, limit, one_thread
+from prodige.threads import count_threads, in_parts, limit, one_thread
 
 Metric = str | Callable[[Any, Any], float]
 RandomState = int | np.random.RandomState | None

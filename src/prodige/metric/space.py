@@ -20,9 +20,8 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
-from prodige.graph.engine import count_threads
 from prodige.metric.candidates import Candidates, knn
-from prodige.threads import in_parts, one_thread, torch_threads
+from prodige.threads import count_threads, in_parts, one_thread, torch_threads
 
 Metric = str | Callable[[Any, Any], float]
 

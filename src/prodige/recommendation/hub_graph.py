@@ -29,12 +29,11 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
 
 from prodige import _core
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
 from prodige.progress import Monitor
 from prodige.recommendation.interactions import parts
 from prodige.recommendation.targets import Preferences
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Rounds of flows over the whole run; the loss moves in the fourth digit only from then on.
 N_STEPS = 40

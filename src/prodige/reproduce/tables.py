@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from prodige.graph.engine import count_threads
 from prodige.provenance import in_words
-from prodige.threads import torch_threads
+from prodige.threads import count_threads, torch_threads
 
 
 class Noted(Protocol):
