@@ -32,6 +32,7 @@ from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Metric, Space, check_metric, largest, natural_unit
+from prodige.metric.star import star_radii_of_means
 from prodige.progress import Callback, Monitor
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
@@ -607,8 +608,7 @@ def complete_graph(space: Space) -> Graph:
 
 def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
     """Return the best star around an item: the smallest connected graph there is."""
-    mean = landmarks.target.mean(axis=1, dtype=np.float64)
-    radius = np.maximum(mean - mean.mean() / 2, 0)
+    radius = np.maximum(star_radii_of_means(landmarks.target.mean(axis=1, dtype=np.float64)), 0)
     centre = int(radius.argmin())
     others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)
     return FittedGraph(landmarks, 0, others, np.full_like(others, centre), radius[others], n_jobs)

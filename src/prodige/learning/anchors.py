@@ -20,6 +20,7 @@ from prodige._validation import check_integer
 from prodige.graph.engine import AnchorTrees, Engine
 from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
+from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors_from_coordinates import attach_to_anchors
 from prodige.learning.anchors_from_vectors import attach_to_hubs
 from prodige.learning.embedding import GraphEmbedding
@@ -125,7 +126,7 @@ class AnchorEmbedding(nn.Module):
         X : array-like, shape [N, D]
             Vectors of the items.
         n_anchors, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
-            See :func:`prodige.learning.anchors_from_vectors.hang_on_hubs`.
+            See :func:`prodige.learning.anchors_from_vectors.attach_to_hubs`.
         padding_idx : int, optional
             Item whose row is zero and learns nothing.
         n_steps : int
@@ -173,7 +174,7 @@ class AnchorEmbedding(nn.Module):
         ----------
         coordinates : array-like, shape [N, K]
         numbers_per_item, n_hubs, sample_weight, random_state, n_jobs, verbose
-            See :func:`prodige.learning.anchors_from_coordinates.hang_on_far_anchors`.
+            See :func:`prodige.learning.anchors_from_coordinates.attach_to_anchors`.
         padding_idx : int, optional
             Item whose row is zero and learns nothing.
         n_steps : int
@@ -253,7 +254,7 @@ class AnchorEmbedding(nn.Module):
     @property
     def anchors(self) -> NDArray[np.int32]:
         """Vertices the distances are taken to, shape [K]."""
-        return np.arange(self.graph.n_vertices - self.embedding_dim, self.graph.n_vertices, dtype=np.int32)
+        return AnchorLayout.of(self.graph, self.embedding_dim).anchors
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as nn.Embedding calls it
         """Return the rows of items, shape [..., K]."""
@@ -320,7 +321,7 @@ class AnchorEmbedding(nn.Module):
     def _approach(
         self, target: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
     ) -> None:
-        """Move the weights so that distances come nearer to those wanted, shape [N, K]; the rate falls to 0."""
+        """Move the weights so that distances come nearer to the target, shape [N, K]; the rate falls to 0."""
         goal = torch.tensor(target)
         share = torch.ones(len(goal)) if sample_weight is None else torch.as_tensor(sample_weight)
         share = (share / share.sum()).to(goal.dtype).unsqueeze(1)
@@ -422,8 +423,8 @@ class FrozenAnchorEmbedding(nn.Module):
         ids = check_ids(input, self.num_embeddings)
         table = self._table  # read once: another thread may set it meanwhile
         if table is None:
-            first = self.graph.n_vertices - self.embedding_dim
-            distances = torch.from_numpy(self.graph.distances(np.arange(first, self.graph.n_vertices)).T)
+            anchors = AnchorLayout.of(self.graph, self.embedding_dim).anchors
+            distances = torch.from_numpy(self.graph.distances(anchors).T)
             distances = torch.where(torch.isinf(distances), self.unreachable, distances)
             table = (distances - self.center) / self.scale
             if self.padding_idx is not None:
@@ -477,7 +478,7 @@ class AnchorDistances(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Follow each item's edge, then the tree it hangs on."""
+        """Follow each item's edge, then the tree it is attached to."""
         (theta_w,) = ctx.saved_tensors
         search: AnchorSearch = ctx.search
         by_w = by_unreachable = None

@@ -120,9 +120,9 @@ def find_penalty(theta: Floats, rates: Floats, target: float) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.compression.paper.bernoulli import find_price
+    >>> from prodige.compression.paper.bernoulli import find_penalty
     >>> theta, rates = np.zeros(4, dtype=np.float32), np.ones(4, dtype=np.float32)
-    >>> round(find_price(theta, rates, target=1.0), 3)  # sigmoid(-log 3) = 1/4
+    >>> round(find_penalty(theta, rates, target=1.0), 3)  # sigmoid(-log 3) = 1/4
     1.099
     """
 

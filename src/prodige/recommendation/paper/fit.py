@@ -90,11 +90,11 @@ def fit_ranking(
         interactions, and all pairs of ``user_items``; those pairs alone; or 50 random edges of each vertex.
     numbers_per_item : float
         Memory: one number per vertex and two per edge, divided by the vertices, which are users and items.
-    pace : Pace, optional
+    monitor : Monitor, optional
         How long to take, with callbacks and progress; :data:`N_STEPS` steps when left out. The loss it records is that
         of the step's sources, in nats.
     random_state : int, RandomState or None
-        A seed gives the same graph with any number of threads, unless ``pace`` goes by time.
+        A seed gives the same graph with any number of threads, unless ``monitor`` goes by time.
     n_jobs : int, optional
         Threads; all available processors when left out.
 
@@ -115,11 +115,11 @@ def fit_ranking(
     Two groups of users, with a taste for odd or for even items:
 
     >>> import numpy as np
-    >>> from prodige.progress import Pace
+    >>> from prodige.progress import Monitor
     >>> from prodige.recommendation.paper.fit import fit_ranking
     >>> rng = np.random.default_rng(0)
     >>> taste = np.arange(60)[:, None] % 2 == np.arange(20) % 2
-    >>> graph = fit_ranking(taste & (rng.random((60, 20)) < 0.5), numbers_per_item=4, pace=Pace(16), random_state=0)
+    >>> graph = fit_ranking(taste & (rng.random((60, 20)) < 0.5), numbers_per_item=4, monitor=Monitor(16), random_state=0)
     >>> graph.n_items, graph.numbers_per_item
     (80, 4.0)
     >>> distances = graph.distances(np.arange(60), np.arange(60, 80))
