@@ -101,10 +101,7 @@ def fit_hubs(
     --------
     >>> import numpy as np
     >>> from prodige.compression.hubs import fit_hubs
-    >>> from prodige.graph.spanning import spanning_forest
-    from prodige.metric.clusters import cluster_in_parts
-    from prodige.metric.star import star_radii_of_means
-    from prodige.metric.landmarks import Landmarks
+    >>> from prodige.metric.landmarks import Landmarks
     >>> from prodige.metric.space import Space
     >>> space = Space(np.random.default_rng(0).normal(size=(200, 5)))
     >>> landmarks = Landmarks.draw(space, 4096, np.random.RandomState(0))

@@ -1,10 +1,10 @@
 """Anchors far away: a graph whose distances to anchors are coordinates that are given.
 
 The distance to a point far away in some direction is the coordinate along that direction, but for a constant. Anchors
-far away in K directions therefore see K coordinates of an item. Items are attached to hubs, and every hub to each anchor: an
-item with one edge has the coordinates of its hub, all of them longer by the edge. So what all coordinates of an item
-have in common costs nothing but a length, and hubs are what k-means finds in the rest. Further edges go to the items
-they bring most: for each anchor an item takes the nearer of its hubs.
+far away in K directions therefore see K coordinates of an item. Items are attached to hubs, and every hub to each
+anchor: an item with one edge has the coordinates of its hub, all of them longer by the edge. So what all coordinates of
+an item have in common costs nothing but a length, and hubs are what k-means finds in the rest. Further edges go to the
+items they bring most: for each anchor an item takes the nearer of its hubs.
 """
 
 from __future__ import annotations

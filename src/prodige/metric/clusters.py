@@ -116,7 +116,7 @@ def cluster_in_parts(
     >>> import numpy as np, torch
     >>> from prodige.metric.clusters import cluster_in_parts
     >>> cluster_in_parts(torch.tensor([[0.0], [1.0], [9.0], [10.0]]), 2, np.random.RandomState(0))
-    array([1, 1, 0, 0], dtype=int32)
+    array([0, 0, 1, 1], dtype=int32)
     """
     squares = (rows**2).sum(dim=1)
     centres = rows[torch.from_numpy(random.choice(len(rows), n_clusters, replace=False))]

@@ -67,8 +67,8 @@ KINDS = {
 def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any], Arrays]:
     """Return a network whose embedding is an :class:`AnchorEmbedding`, as JSON data and arrays.
 
-    Its graph must be as :func:`prodige.learning.anchors_from_vectors.attach_to_hubs` makes it: tokens on hubs, every hub
-    on every anchor.
+    Its graph must be as :func:`prodige.learning.anchors_from_vectors.attach_to_hubs` makes it: tokens on hubs, every
+    hub on every anchor.
     """
     embedding = network.embedding
     if not isinstance(embedding, (AnchorEmbedding, FrozenAnchorEmbedding)):
@@ -179,8 +179,8 @@ def check_layout(graph: Graph, layout: AnchorLayout, n_tokens: int) -> None:
     is_complete = between.sum() == layout.n_hubs * layout.n_anchors
     if layout.n_items != n_tokens or not (of_token | between).all() or not is_complete:
         raise ValueError(
-            f"the graph must have {n_tokens} tokens on hubs, and every hub on every anchor, to be saved with a network; "
-            "make it with AnchorEmbedding.from_vectors"
+            f"the graph must have {n_tokens} tokens on hubs, and every hub on every anchor, to be saved with a "
+            "network; make it with AnchorEmbedding.from_vectors"
         )
     if layout.n_hubs > _MOST_HUBS or np.bincount(i[of_token], minlength=1).max() > _MOST_EDGES:
         raise ValueError(f"the graph has more than {_MOST_HUBS} hubs, or a token with more than {_MOST_EDGES} edges")

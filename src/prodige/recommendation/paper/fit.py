@@ -119,7 +119,8 @@ def fit_ranking(
     >>> from prodige.recommendation.paper.fit import fit_ranking
     >>> rng = np.random.default_rng(0)
     >>> taste = np.arange(60)[:, None] % 2 == np.arange(20) % 2
-    >>> graph = fit_ranking(taste & (rng.random((60, 20)) < 0.5), numbers_per_item=4, monitor=Monitor(16), random_state=0)
+    >>> interactions = taste & (rng.random((60, 20)) < 0.5)
+    >>> graph = fit_ranking(interactions, numbers_per_item=4, monitor=Monitor(16), random_state=0)
     >>> graph.n_items, graph.numbers_per_item
     (80, 4.0)
     >>> distances = graph.distances(np.arange(60), np.arange(60, 80))
