@@ -154,7 +154,7 @@ class Space:
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
         """Return distances as float32, divided by the unit."""
-        return np.ascontiguousarray(distances if self.unit == 1 else distances / self.unit, dtype=np.float32)
+        return in_units(distances, self.unit)
 
     def _fast(self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
         """Return distances by products of matrices, a part of the columns at a time."""
@@ -224,6 +224,11 @@ class Space:
         ids = np.arange(self.n_items) if sources is None else np.asarray(sources, dtype=np.int64)
         for part in gen_batches(len(ids), max(1, _BLOCK // self.n_items)):
             yield ids[part], self.distances(ids[part])
+
+
+def in_units(distances: NDArray[Any], unit: float) -> NDArray[np.float32]:
+    """Return distances as float32, divided by a unit."""
+    return np.ascontiguousarray(distances if unit == 1 else distances / unit, dtype=np.float32)
 
 
 def slices(n: int, size: int) -> list[slice]:
