@@ -39,6 +39,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run --Werror $(wildcard src/prodige/_core/*.[ch]pp tests/_core/*.[ch]pp)
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(VENV)/installed

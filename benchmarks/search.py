@@ -98,8 +98,7 @@ def ours(graph: Graph, layout: Any, n_jobs: int = 1) -> Search:
     """Our distances to all vertices, by the general search (``layout=None``) or the engine the structure asks for."""
     i, j, weight = graph.edges
     engine = Engine(_core.Topology(graph.n_vertices, i, j), weight, graph.n_items, layout)
-    searcher = engine.network if engine.hubs is None else engine.hubs
-    return lambda sources: searcher.distances(sources, None, graph.n_vertices, n_jobs)
+    return lambda sources: engine.searcher.distances(sources, None, graph.n_vertices, n_jobs)
 
 
 def peers(graph: Graph) -> dict[str, Search]:

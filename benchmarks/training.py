@@ -20,7 +20,6 @@ import torch
 from search import candidate_graph
 
 from prodige import GraphEmbedding
-from prodige.graph.engine import count_threads
 from prodige.learning.training import make_optimizer
 
 N_SOURCES = 32
@@ -60,11 +59,8 @@ def measure(estimator: str, sparse: bool, rounds: int) -> dict[str, Any]:
     step()
     sources = np.arange(N_SOURCES, dtype=np.int32) * 17
     probability = embedding.probability.detach().numpy()
-    network = embedding._engine(None).network
-    threads = count_threads(None)
-    search, whole = best_of(
-        rounds, lambda: network.search(sources, probabilities=probability, seed=1, n_jobs=threads), step
-    )
+    engine = embedding._engine(None)
+    search, whole = best_of(rounds, lambda: engine.search_sampled(sources, probability, 1, None), step)
     return {
         "estimator": estimator,
         "sparse": sparse,

@@ -1,12 +1,13 @@
-"""Pace: steps or seconds, callbacks, history."""
+"""Progress: steps or seconds, callbacks, history."""
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
 
-from prodige.progress import Monitor, Status, patience
+from prodige.progress import Bar, Monitor, Status, patience
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
 
@@ -151,3 +152,12 @@ def test_progress_bar(capfd: pytest.CaptureFixture[str]) -> None:
         text = capfd.readouterr().err
         assert ("100%" in text) == shown
         assert ("loss=0.125" in text) == shown
+
+
+def test_bars_start_no_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    before = threading.active_count()
+    for disable in (True, False):
+        with Bar(total=3, disable=disable) as bar:
+            bar.update(3)
+            assert threading.active_count() == before
+    assert "3/3" in capsys.readouterr().err

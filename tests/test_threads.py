@@ -10,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from prodige.threads import in_parts, one_thread, torch_threads
+from prodige.threads import count_threads, in_parts, one_thread, torch_threads
 
 
 def in_a_thread(function: Callable[[], Any]) -> Any:
@@ -28,6 +28,17 @@ def three() -> Any:
     torch.set_num_threads(3)
     yield 3
     torch.set_num_threads(before)
+
+
+def test_threads_are_counted_as_joblib_counts() -> None:
+    every = count_threads(None)
+    assert every >= 1
+    assert count_threads(-1) == every
+    assert count_threads(-2) == max(1, every - 1)
+    assert count_threads(-1000) == 1
+    assert count_threads(7) == 7
+    with pytest.raises(ValueError, match="n_jobs"):
+        count_threads(0)
 
 
 class TestTorchThreads:

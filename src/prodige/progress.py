@@ -1,4 +1,4 @@
-"""Pace: how far a run has come, who hears of it, and when it ends.
+"""Progress: how far a run has come, who hears of it, and when it ends.
 
 A run counts its steps, so a seed gives the same graph on the same machine. Only where a time limit is given does the
 clock decide instead; the schedule then stretches or shrinks with it.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
-from prodige.bars import Bar
+from tqdm.auto import tqdm
 
 # Setting up takes a small part of a run that is worth its while: the rest takes this many times as long.
 _HURRY = 3.0
@@ -46,6 +46,20 @@ Callback = Callable[[Status], Any]
 IsOver = Callable[[], bool]
 Stopped = Literal["finished", "callback", "interrupt"]
 Result = TypeVar("Result")
+
+
+class Bar(tqdm):  # type: ignore[misc,type-arg,unused-ignore]
+    """A bar of tqdm without its monitor, a thread that tqdm starts even for bars that are not shown.
+
+    Examples
+    --------
+    >>> from prodige.progress import Bar
+    >>> with Bar(total=2, disable=True) as bar:
+    ...     bar.monitor_interval
+    0
+    """
+
+    monitor_interval: Any = 0
 
 
 class Monitor:

@@ -1,29 +1,67 @@
-"""Threads of the libraries underneath: torch, BLAS and OpenMP.
+"""Threads: how many there are, and those of the libraries underneath, torch, BLAS and OpenMP.
 
 Sums that several threads share out have other last bits than those of one thread, and a fit makes last bits large. So
 whatever is promised to the bit runs these libraries on one thread, :func:`one_thread`; the work is shared out above
 them, in parts that do not depend on the number of threads, :func:`in_parts`. That also leaves no pool of OpenMP behind,
 which a forked process would wait for without end.
+
+torch takes a second to import, and a graph needs none of it. So it is imported where its threads are first set.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import torch
-from threadpoolctl import ThreadpoolController
+from prodige._validation import check_integer
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+# Below this many vertices and arcs to look at, starting another thread costs more than it brings.
+_WORK_PER_THREAD = 1 << 18
+
 _lock = threading.Lock()
 _n_limiting = 0
 _limit: Any = None
+
+
+def count_threads(n_jobs: int | None) -> int:
+    """Return the number of threads ``n_jobs`` stands for.
+
+    ``None`` and -1 mean every processor this process may use (affinity and container limits count), -2 all but one,
+    and so on, as in joblib.
+
+    Examples
+    --------
+    >>> from prodige.threads import count_threads
+    >>> count_threads(3)
+    3
+    """
+    if n_jobs is not None and check_integer("n_jobs", n_jobs, -(2**15), 2**15) > 0:
+        return n_jobs
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; use None for all processors or a positive number")
+    from joblib import cpu_count
+
+    return max(1, int(cpu_count()) + 1 + (-1 if n_jobs is None else n_jobs))
+
+
+def threads_for(n_jobs: int | None, work: int) -> int:
+    """Return how many of the threads ``n_jobs`` stands for are worth starting for so many steps of a native loop.
+
+    Examples
+    --------
+    >>> from prodige.threads import threads_for
+    >>> threads_for(1000, work=40), threads_for(2, work=10**9)
+    (1, 2)
+    """
+    return min(count_threads(n_jobs), work // _WORK_PER_THREAD + 1)
 
 
 @contextmanager
@@ -38,6 +76,8 @@ def torch_threads(n_threads: int) -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
+    import torch
+
     before = torch.get_num_threads()
     try:  # from here on, since Ctrl-C may fall into the next lines as well
         with _lock:
@@ -69,6 +109,8 @@ def one_thread() -> Iterator[None]:
     ...     {library["num_threads"] for library in threadpool_info()}
     {1}
     """
+    import torch  # noqa: F401 -- before the limits: a library that is loaded later would not know of them
+
     global _n_limiting, _limit
     with _lock:
         if _n_limiting == 0:
@@ -86,6 +128,8 @@ def one_thread() -> Iterator[None]:
 
 def limit(kind: str) -> Any:
     """Give the loaded libraries of a kind one thread; those of the other kind are not touched, now or at the end."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController().select(user_api=kind).limit(limits=1)
 
 
@@ -121,7 +165,9 @@ def _after_fork() -> None:
     """Let torch go on in a forked process, which has none of the threads of the one it was forked from."""
     global _lock, _n_limiting
     _lock, _n_limiting = threading.Lock(), 0
-    torch.set_num_threads(1)
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "set_num_threads"):  # loaded, and to its end
+        torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,9 +12,9 @@ import torch
 
 from prodige.baselines import MDS, PoincareMDS, Star
 from prodige.baselines.classical import start
-from prodige.baselines.poincare import hyperbolic, hyperbolic_start, import_geoopt, star_radii
-from prodige.baselines.star import radii
+from prodige.baselines.poincare import hyperbolic, hyperbolic_start, import_geoopt, landmark_radii
 from prodige.metric.space import Space
+from prodige.metric.star import star_radii
 
 RNG = np.random.default_rng(6)
 
@@ -76,10 +76,10 @@ def test_given_scale_stays() -> None:
 def test_start() -> None:
     space = Space(RNG.normal(size=(90, 10)))
     begin = start(space, 3, np.random.RandomState(0))
-    expected = radii(space.distances(np.arange(90)).sum(axis=1).astype(np.float64)) / begin.mean_distance
-    np.testing.assert_allclose(star_radii(begin), np.maximum(expected, 0.05), atol=1e-5)
+    expected = star_radii(space.distances(np.arange(90)).sum(axis=1).astype(np.float64)) / begin.mean_distance
+    np.testing.assert_allclose(landmark_radii(begin), np.maximum(expected, 0.05), atol=1e-5)
     few = start(space, 3, np.random.RandomState(0), n_landmarks=45)
-    assert np.abs(star_radii(few) - expected).mean() < 0.05
+    assert np.abs(landmark_radii(few) - expected).mean() < 0.05
 
     points, scale = hyperbolic_start(begin, None)
     assert points.dtype == torch.float64

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from prodige.baselines import Constant, Star
-from prodige.baselines.star import radii
+from prodige.metric.star import star_radii
 
 
 def least_squares(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -24,7 +24,7 @@ def least_squares(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 @given(st.integers(3, 20), st.integers(0, 2**32 - 1))
 def test_radii_match_least_squares(n: int, seed: int) -> None:
     matrix = squareform(np.random.default_rng(seed).uniform(0, 1, n * (n - 1) // 2))
-    np.testing.assert_allclose(radii(matrix.sum(axis=1)), least_squares(matrix), atol=1e-9)
+    np.testing.assert_allclose(star_radii(matrix.sum(axis=1)), least_squares(matrix), atol=1e-9)
     np.testing.assert_allclose(Star("precomputed").fit(matrix).radius_, least_squares(matrix), atol=1e-5)
 
 
@@ -42,7 +42,7 @@ def test_a_star_is_found_again() -> None:
 def test_no_radius_is_negative_in_a_metric_space(n: int, n_columns: int, seed: int) -> None:
     points = np.random.default_rng(seed).standard_cauchy((n, n_columns))
     matrix = squareform(pdist(points))
-    assert (radii(matrix.sum(axis=1)) >= -1e-9 * matrix.max()).all()
+    assert (star_radii(matrix.sum(axis=1)) >= -1e-9 * matrix.max()).all()
 
 
 def test_negative_radii_are_kept_and_negative_distances_are_not() -> None:

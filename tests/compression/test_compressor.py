@@ -33,7 +33,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
 from prodige import DistanceCompressor, Graph
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.metric.landmarks import Landmarks
 from prodige.progress import Status
 
@@ -47,8 +47,8 @@ FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
 @pytest.fixture
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that look at what comes out, not at how good it is."""
-    monkeypatch.setattr(compressor, "N_STEPS", 8)
-    monkeypatch.setattr(compressor, "N_LOCAL_STEPS", 8)
+    monkeypatch.setattr(selection, "N_STEPS", 8)
+    monkeypatch.setattr(selection, "N_LOCAL_STEPS", 8)
 
 
 def make(**parameters: Any) -> DistanceCompressor:
@@ -472,9 +472,9 @@ def test_one_job_starts_no_threads() -> None:
         import os
         import numpy as np
         from prodige import DistanceCompressor
-        from prodige.compression import compressor
+        from prodige.compression import selection
 
-        compressor.N_STEPS = compressor.N_LOCAL_STEPS = 4
+        selection.N_STEPS = selection.N_LOCAL_STEPS = 4
         before = set(os.listdir("/proc/self/task"))
         for n_columns, metric in ((2, "euclidean"), (30, "euclidean"), (30, "cosine"), (30, "manhattan")):
             X = np.random.default_rng(0).normal(size=(1200, n_columns))
@@ -492,9 +492,9 @@ def test_forked_processes_go_on(n_jobs: int) -> None:
         import multiprocessing
         import numpy as np
         from prodige import DistanceCompressor
-        from prodige.compression import compressor
+        from prodige.compression import selection
 
-        compressor.N_STEPS = compressor.N_LOCAL_STEPS = 4
+        selection.N_STEPS = selection.N_LOCAL_STEPS = 4
         X = np.random.default_rng(0).normal(size=(1500, 30))
         compressor = DistanceCompressor(random_state=0, n_jobs={n_jobs}).fit(X)
 
@@ -546,7 +546,14 @@ def state(compressor: DistanceCompressor) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "where",
-    ["natural_unit", "find_copies", "fit_hubs", "Landmarks.draw", "DistanceCompressor._leave_unit", "Graph.from_edges"],
+    [
+        "compressor.natural_unit",
+        "compressor.find_copies",
+        "selection.fit_hubs",
+        "selection.Landmarks.draw",
+        "compressor.DistanceCompressor._leave_unit",
+        "compressor.Graph.from_edges",
+    ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_refit_that_fails_leaves_everything(
@@ -561,7 +568,7 @@ def test_a_refit_that_fails_leaves_everything(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"prodige.compression.compressor.{where}", fail)
+        patch.setattr(f"prodige.compression.{where}", fail)
         with pytest.raises(error):
             compressor.set_params(n_hubs=9).fit(1e20 * BLOBS[:60, :7])
     assert state(compressor) == before
@@ -621,7 +628,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that moves on by a second whenever it is looked at."""
     ticks = itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    for module in ("prodige.progress", "prodige.compression.compressor"):
+    for module in ("prodige.progress", "prodige.compression.compressor", "prodige.compression.selection"):
         monkeypatch.setattr(f"{module}.time", clock)
     for X in (BLOBS, PLANE):
         for max_time in (1e-6, 80.0):
@@ -666,13 +673,13 @@ def test_many_hubs_take_little_memory_and_keep_the_time() -> None:
         import resource, time
         import numpy as np
         from prodige import DistanceCompressor
-        from prodige.compression import compressor
+        from prodige.compression import compressor, selection
 
         X = np.random.default_rng(0).normal(size=(5_000, 8)).astype(np.float32)
         begin = time.process_time()
         clock = lambda: time.process_time() - begin
         import prodige.progress, types
-        prodige.progress.time = compressor.time = types.SimpleNamespace(perf_counter=time.process_time)
+        prodige.progress.time = compressor.time = selection.time = types.SimpleNamespace(perf_counter=time.process_time)
         compressor = DistanceCompressor(n_hubs=1_000, max_time=3, random_state=0, n_jobs=1).fit(X)
         print(clock(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
         assert 3.9 < compressor.graph_.numbers_per_item <= 4
@@ -691,7 +698,7 @@ def test_slow_metrics_keep_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return absolute(x, y)
 
     clock = SimpleNamespace(perf_counter=lambda: now[0])
-    for module in ("prodige.progress", "prodige.compression.compressor"):
+    for module in ("prodige.progress", "prodige.compression.compressor", "prodige.compression.selection"):
         monkeypatch.setattr(f"{module}.time", clock)
     least = 0.01 * (24 * 24 + 160 * (1 + 1 + 16))
     for max_time in (1.0, 40.0, 100.0):
@@ -712,8 +719,8 @@ def test_no_time_at_all(X: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a graph starts from is small enough: nothing is fitted, and neighbours are not even looked for."""
     for name in (
         "prodige.compression.fitting.FittedGraph.newton",
-        "prodige.compression.compressor.looks_local",
-        "prodige.metric.space.knn",
+        "prodige.compression.selection.looks_local",
+        "prodige.metric.space.nearest_neighbors",
     ):
         monkeypatch.setattr(name, None)
     for method in ("budget", "l0"):
@@ -738,7 +745,8 @@ def test_time_limits_the_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
         return absolute(x, y)
 
     monkeypatch.setattr(Landmarks, "draw", draw)
-    monkeypatch.setattr("prodige.compression.compressor.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    for module in ("compressor", "selection"):
+        monkeypatch.setattr(f"prodige.compression.{module}.time", SimpleNamespace(perf_counter=lambda: now[0]))
     for max_time in (None, 0.1, 10.0, 1e6):
         make(metric=measured, max_time=max_time, callbacks=[lambda _: True]).fit(BLOBS)
     assert asked[0] == asked[3] == 4096
@@ -754,7 +762,7 @@ def test_blocks_of_distances_cover_everything(monkeypatch: pytest.MonkeyPatch) -
     fitted = make().fit(BLOBS)
     expected = fitted.graph_.distances()
     for size in (1, 1000, 1 << 24):
-        monkeypatch.setattr(compressor, "_BLOCK", size)
+        monkeypatch.setattr("prodige.compression.compressor._BLOCK", size)
         found = np.full_like(expected, np.nan)
         for rows, distances in fitted.pairwise_distances():
             assert np.isnan(found[rows]).all()

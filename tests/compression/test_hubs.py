@@ -26,7 +26,7 @@ from prodige.compression.hubs import (
     rewire,
     start_graph,
 )
-from prodige.metric.candidates import star_radii
+from prodige.metric.candidates import radii_of
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.progress import Monitor, Status
@@ -113,7 +113,7 @@ def test_start_is_better_than_the_star() -> None:
 
 
 def star_error(points: NDArray[np.float64]) -> float:
-    radius = star_radii(points, "euclidean", np.random.RandomState(0))
+    radius = radii_of(points, "euclidean", np.random.RandomState(0))
     off = ~np.eye(len(points), dtype=bool)
     return float(((radius[:, None] + radius[None] - cdist(points, points))[off] ** 2).mean())
 

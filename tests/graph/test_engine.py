@@ -1,4 +1,4 @@
-"""Choosing threads and engines."""
+"""Choosing engines."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ import numpy as np
 import pytest
 
 from prodige import _core
-from prodige.graph.engine import Engine, count_threads
+from prodige.graph.engine import Engine
 from strategies import hub_graph, point_graph
-
-
-def test_threads_are_counted_as_joblib_counts() -> None:
-    every = count_threads(None)
-    assert every >= 1
-    assert count_threads(-1) == every
-    assert count_threads(-2) == max(1, every - 1)
-    assert count_threads(-1000) == 1
-    assert count_threads(7) == 7
-    with pytest.raises(ValueError, match="n_jobs"):
-        count_threads(0)
 
 
 def test_small_calls_stay_on_one_thread() -> None:

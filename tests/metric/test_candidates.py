@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from prodige.metric import candidates
-from prodige.metric.candidates import Candidates, star_radii
+from prodige.metric.candidates import Candidates, radii_of
 from prodige.threads import one_thread
 
 RNG = np.random.default_rng(0)
@@ -109,7 +109,7 @@ def test_star_radii_are_the_best_star() -> None:
     design = np.zeros((i.size, 60))
     design[np.arange(i.size), i] = design[np.arange(i.size), j] = 1
     expected = np.linalg.lstsq(design, DISTANCES[i, j], rcond=None)[0]
-    np.testing.assert_allclose(star_radii(POINTS, "euclidean", np.random.RandomState(0)), expected)
+    np.testing.assert_allclose(radii_of(POINTS, "euclidean", np.random.RandomState(0)), expected)
 
 
 def test_hub_start_is_close_to_the_star() -> None:
@@ -117,7 +117,7 @@ def test_hub_start_is_close_to_the_star() -> None:
 
     edges = candidates.hubs(POINTS, 4, random_state=0)
     graph = Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items)
-    radii = star_radii(POINTS, "euclidean", np.random.RandomState(0))
+    radii = radii_of(POINTS, "euclidean", np.random.RandomState(0))
     pairs = np.triu_indices(60, 1)
     star = (radii[:, None] + radii[None])[pairs]
     error = np.mean((graph.distances()[pairs] - DISTANCES[pairs]) ** 2)

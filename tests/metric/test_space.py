@@ -248,8 +248,8 @@ def test_distances_of_any_scale(X: Any, metric: Any, dense: NDArray[Any], scale:
     np.testing.assert_allclose(in_units.distances([3], [7, 9]), expected[[3]][:, [7, 9]] / unit, atol=1e-6)
     np.testing.assert_allclose(in_units.take(np.arange(9)).distances([3]), expected[[3], :9] / unit, atol=1e-6)
     np.testing.assert_allclose(in_units.to_others(in_units.X[:5]), expected[:5] / unit, atol=1e-6)
-    near = in_units.neighbors(3)
-    np.testing.assert_allclose(near.weight, expected[near.i, near.j] / unit, atol=1e-6)
+    distances, ids = in_units.neighbors(3)
+    np.testing.assert_allclose(distances, np.take_along_axis(expected, ids, axis=1) / unit, atol=1e-6)
 
 
 def test_matrices_of_any_scale() -> None:

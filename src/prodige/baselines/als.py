@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from prodige._validation import check_integer
 from prodige.baselines.recommending import FactorModel, check_nonnegative, check_positive, import_implicit
-from prodige.graph.engine import count_threads
+from prodige.threads import count_threads
 
 
 class ALS(FactorModel):

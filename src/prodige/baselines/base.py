@@ -16,11 +16,10 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import check_ids
-from prodige.graph.engine import count_threads
 from prodige.metric.evaluation import mean_squared_error
 from prodige.metric.space import Metric, Space, check_metric, check_scale
 from prodige.refitting import refitting
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 if TYPE_CHECKING:
     from typing import Self

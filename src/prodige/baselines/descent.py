@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from prodige._validation import check_integer
-from prodige.bars import Bar
 from prodige.learning.training import check_finite, cosine, draw_batches
 from prodige.metric.space import Space
+from prodige.progress import Bar
 
 
 def descend(

@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import check_random_state, gen_batches
-from tqdm.auto import tqdm
 
 from prodige._validation import check_integer
 from prodige.baselines.descent import check_rate
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.svd import SVD
 from prodige.learning.training import check_finite, cosine
+from prodige.progress import Bar
 from prodige.recommendation.interactions import Ids
 
 # How far items are from the middle at the start. Units matter, as the softmax is over −d itself.
@@ -114,7 +114,7 @@ class MetricLearning(RecommenderBaseline):
         # A batch moves its users and no others, but all items.
         optimizers = [torch.optim.SparseAdam([users], lr=rate), torch.optim.Adam([items], lr=rate)]
         self.history_: list[dict[str, float]] = []
-        for epoch in tqdm(range(n_epochs), disable=self.verbose <= 0, unit="epoch"):
+        for epoch in Bar(range(n_epochs), disable=self.verbose <= 0, unit="epoch"):
             total = 0.0
             order = random.permutation(active)
             for part in gen_batches(order.size, batch_size):

@@ -24,10 +24,9 @@ from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
 from prodige.baselines.classical import Start, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
-from prodige.baselines.star import radii
-from prodige.graph.engine import count_threads
 from prodige.metric.space import Metric, Space
-from prodige.threads import in_parts
+from prodige.metric.star import star_radii
+from prodige.threads import count_threads, in_parts
 
 # Mean distances in hyperbolic units to try at the start: from nearly flat to nearly a tree.
 _SIZES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
@@ -180,7 +179,7 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     judges = begin.landmarks[:_JUDGES]
     target = begin.distances[:_JUDGES]
     best: tuple[float, torch.Tensor, float] | None = None
-    for radius in (length, star_radii(begin)):
+    for radius in (length, landmark_radii(begin)):
         for size in _SIZES if scale is None else (1 / scale,):
             points = torch.tensor(direction * np.tanh(np.minimum(radius * size, 12) / 2)[:, None])
             predicted = hyperbolic(points, torch.from_numpy(judges)).float().numpy()
@@ -192,12 +191,12 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     return best[1:]
 
 
-def star_radii(begin: Start) -> NDArray[np.float64]:
+def landmark_radii(begin: Start) -> NDArray[np.float64]:
     """Return the radii of the best star as far as the landmarks tell, 0.05 mean distances or more."""
     n = len(begin.embedding)
     others = np.full(n, len(begin.landmarks))
     others[begin.landmarks] -= 1
-    return np.maximum(radii(begin.distances.sum(axis=0, dtype=np.float64) * (n - 1) / others), 0.05)
+    return np.maximum(star_radii(begin.distances.sum(axis=0, dtype=np.float64) * (n - 1) / others), 0.05)
 
 
 def import_geoopt() -> Any:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.graph.engine import count_threads
 from prodige.recommendation.interactions import Ids, Recommender, check_interactions
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 if TYPE_CHECKING:
     from typing import Self

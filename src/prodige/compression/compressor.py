@@ -1,13 +1,12 @@
 """Distance-preserving compression: a data set with a metric becomes a small graph.
 
-The way there is chosen by what the data are like. Where ways lead past neighbours (roads, trees, points of a plane) a
-graph of neighbours is fitted, everywhere else a graph of hubs; where both could be right, both are, and the better one
-stays.
+What kind of graph depends on the data (:mod:`prodige.compression.selection`). Where paths lead past neighbours (roads,
+trees, points of a plane) it is a graph of neighbours, everywhere else a graph of hubs. New items are attached to it
+(:mod:`prodige.compression.out_of_sample`).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 import warnings
@@ -22,41 +21,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from prodige import _core
 from prodige._validation import check_integer
-from prodige.compression.fitting import FittedGraph
-from prodige.compression.hubs import N_STEPS, check_memory, fit_hubs, most_hubs
-from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
-from prodige.compression.neighbors import fit_local, looks_local
-from prodige.graph.engine import count_threads
+from prodige.compression.hubs import check_memory, most_hubs
+from prodige.compression.out_of_sample import OutOfSample
+from prodige.compression.selection import Selection
 from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
-from prodige.metric.landmarks import Landmarks
-from prodige.metric.space import Metric, Space, check_metric, largest, natural_unit
-from prodige.progress import Callback, Monitor
+from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
+from prodige.progress import Callback
 from prodige.refitting import refitting
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
-
-# Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
-_N_LANDMARKS = 4096
-
-# Where time is limited: the part of it for measuring distances to landmarks, and those measured to see how long that
-# takes.
-_LANDMARK_TIME = 0.15
-_N_TRIED = 64
-
-# A fit that uses less of its budget says so.
-_SPENT = 0.6
-
-# A graph whose distances are this close, as a part of the mean, is exact.
-_EXACT = 1e-5
-
-# How far a new row may be, in units, so that squares fit into single precision, and in the unit of the data.
-_FARTHEST = 1e17
-_FARTHEST_OF_ALL = 1e37
 
 # By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
 _SAME = 1e-6
@@ -78,9 +55,9 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         and 0 from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
     n_hubs : int or "auto"
         Virtual vertices to begin with, as far as the budget allows. An integer asks for a graph of hubs whatever the
-        data are like; more than 4,634 are refused, as the ways between them take too much memory.
+        data are like; more than 4,634 are refused, as the paths between them take too much memory.
     method : {"budget", "l0"}
-        ``"budget"`` fits and thins by what each edge is worth. ``"l0"`` is the way of the paper: neighbours and random
+        ``"budget"`` fits, and drops the least important edges. ``"l0"`` does as the paper does: neighbours and random
         edges as candidates, each present with a probability that is learned by the score function under a penalty.
     max_time : float, optional
         Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number. Kept within 2 seconds or
@@ -212,77 +189,13 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         unique = space if first.size == space.n_items else space.take(first)
         # A copy costs one vertex and one edge of length 0; what it does not need is there for the others.
         numbers = (self.numbers_per_item * space.n_items - 3 * (space.n_items - first.size)) / first.size
-        graph, monitor = self._fit_unique(unique, numbers, random, start)
-        self.graph_ = graph if unique is space else add_copies(graph, first, copy_of)
-        self.history_ = monitor.history
-        self.stopped_ = monitor.stopped
-
-    def _fit_unique(
-        self, space: Space, numbers: float, random: np.random.RandomState, start: float
-    ) -> tuple[Graph, Monitor]:
-        n = space.n_items
-        if n * (n - 1) + n <= numbers * n:
-            self.structure_ = "complete"
-            return complete_graph(space), Monitor(0)
-        landmarks = Landmarks.draw(space, self._count_landmarks(space, start), random)
-        sample = np.arange(min(16, landmarks.n_blocks), dtype=np.int32)
-        if int((numbers - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
-            return self._fit_tree(space, landmarks, numbers, start, sample)
-        seed = int(random.randint(2**31))
-        rival, rival_error, rival_monitor = None, math.inf, None
-        hurried = self._monitor(N_LOCAL_STEPS, start, share=0.5).in_a_hurry
-        if self.n_hubs == "auto" and not hurried and looks_local(space, random):
-            rival_monitor = self._monitor(N_LOCAL_STEPS, start, share=0.5)
-            rival = fit_local(space, landmarks, numbers, rival_monitor, seed, self.n_jobs)
-            rival_error = rival.error(sample)
-            self.structure_ = "neighbors"
-            if rival_error <= (_EXACT * landmarks.scale) ** 2:
-                return rival.freeze(), rival_monitor
-        monitor = self._monitor(N_STEPS, start)
-        if rival_monitor is not None and rival_monitor.stopped != "finished":
-            # Who stopped one run does not want another: hubs as they start, thinned.
-            monitor.stopped, monitor.history = rival_monitor.stopped, rival_monitor.history
-        graph = fit_hubs(landmarks, numbers, None if self.n_hubs == "auto" else self.n_hubs, monitor, seed, self.n_jobs)
-        if rival is not None and rival_monitor is not None and rival_error <= graph.error(sample):
-            rival_monitor.stopped = monitor.stopped
-            return rival.freeze(), rival_monitor
-        self.structure_ = "hubs"
-        if graph.numbers_per_item < _SPENT * numbers and monitor.stopped == "finished" and not hurried:
-            self._is_unspent = graph.error(sample) > (_EXACT * landmarks.scale) ** 2
-        return graph.freeze(), monitor
-
-    def _fit_tree(
-        self, space: Space, landmarks: Landmarks, numbers: float, start: float, sample: NDArray[np.int32]
-    ) -> tuple[Graph, Monitor]:
-        """Return the best star around an item, or a tree of neighbours where ways lead past them and it is better."""
-        self.structure_ = "star"
-        star, monitor = star_graph(landmarks, count_threads(self.n_jobs)), self._monitor(N_LOCAL_STEPS, start)
-        if self.n_hubs == "auto" and not monitor.in_a_hurry and looks_local(space, np.random.RandomState(0)):
-            tree = fit_local(space, landmarks, numbers, monitor, 0, self.n_jobs)
-            if tree.error(sample) < star.error(sample):
-                self.structure_ = "neighbors"
-                return tree.freeze(), monitor
-        return star.freeze(), Monitor(0)
-
-    def _count_landmarks(self, space: Space, start: float) -> int:
-        """Return how many landmarks there is time for."""
-        if self.max_time is None:
-            return _N_LANDMARKS
-        possible = 0.0
-        for n_tried in (1, _N_TRIED):  # one alone may take long, and says so
-            began = time.perf_counter()
-            space.distances(np.arange(min(n_tried, space.n_items)))
-            now = time.perf_counter()
-            possible = _LANDMARK_TIME * (self.max_time - (now - start)) / max(now - began, 1e-9) * n_tried
-            if possible < _N_TRIED:
-                break
-        return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
-
-    def _monitor(self, n_steps: int, start: float, share: float = 1.0) -> Monitor:
-        """Return the pace of a run that gets a share of the time left."""
-        spent = time.perf_counter() - start
-        limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
-        return Monitor(n_steps, limit, spent, self._callbacks(), self.verbose)
+        selection = Selection(self.n_hubs, self.max_time, self._callbacks(), self.verbose, self.n_jobs, start)
+        selected = selection.fit(unique, numbers, random)
+        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
+        self.structure_: str = selected.structure
+        self.history_ = selected.monitor.history
+        self.stopped_ = selected.monitor.stopped
+        self._is_unspent = selected.is_unspent
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.compression.paper.l0 import fit_l0
@@ -400,7 +313,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         else:
             k = check_integer("n_neighbors", n_neighbors, 1, graph.n_items)
             X = self._check_data(X, reset=False)
-            found = [nearest(rows, k) for rows in self._distances_of(X, np.arange(graph.n_items))]
+            found = [nearest(rows, k) for rows in self._out_of_sample().distances(X, np.arange(graph.n_items))]
             distances, neighbors = (np.concatenate(part) for part in zip(*found, strict=True))
         return (distances, neighbors) if return_distance else neighbors
 
@@ -433,12 +346,12 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _score_fitted(self, X: Any) -> float:
         space, total = self._space(X), 0.0
         for rows, distances in space.blocks():
-            residual = self._in_units(self.graph_.distances(rows, n_jobs=self.n_jobs)) - distances
+            residual = in_units(self.graph_.distances(rows, n_jobs=self.n_jobs), self._unit) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
         return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
 
     def _score_new(self, X: Any) -> float:
-        residual = self._in_units(self._transform(X)) - self._to_anchors(X)
+        residual = in_units(self._transform(X), self._unit) - self._out_of_sample().to_anchors(X)
         return -float((residual.astype(np.float64) ** 2).mean()) * self._unit**2
 
     def _is_fitted_data(self, X: Any) -> bool:
@@ -464,7 +377,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self._transform(self._check_data(X, reset=False))
 
     def _transform(self, X: Any) -> NDArray[np.float32]:
-        return np.concatenate(list(self._distances_of(X, self.anchors_)))
+        return np.concatenate(list(self._out_of_sample().distances(X, self.anchors_)))
 
     def insert(self, X: Any) -> Graph:
         """Return a graph with new items attached, each within the budget per item; this estimator stays as it is.
@@ -485,33 +398,19 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         200
         """
         check_is_fitted(self)
-        X = self._check_data(X, reset=False)
-        n_arcs = (self.numbers_per_item - 1) / 2
-        attached, weights, errors = self._attach(X, math.ceil(n_arcs))
-        # What is left of the budget after equal shares goes where another edge helps most.
-        n_taken = np.minimum((attached >= 0).sum(axis=1), max(1, int(n_arcs)))
-        if attached.shape[1] > n_arcs >= 1:
-            gain = np.where(attached[:, -1] >= 0, errors[:, -2] - errors[:, -1], 0)
-            best = np.argsort(-gain, kind="stable")[: int((n_arcs - int(n_arcs)) * len(attached))]
-            n_taken[best[gain[best] > 0]] += 1
-        graph, docks = self.graph_, self._docks()
-        # A new item must not become a shortcut between its docks: where it would, it hangs on the best one alone.
-        between = graph.distances(docks, docks, n_jobs=self.n_jobs)
-        for a, b in itertools.combinations(range(attached.shape[1]), 2):
-            row = np.flatnonzero(n_taken > b)
-            path = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
-            n_taken[row[path < (1 - 1e-6) * between[attached[row, a], attached[row, b]]]] = 1
-        n, n_new = graph.n_items, len(attached)
-        row, arc = np.nonzero(np.arange(attached.shape[1]) < n_taken[:, None])
-        weight = weights[row, n_taken[row] - 1, arc]
-        edges = graph.edges
-        moved = [np.where(end < n, end, end + n_new) for end in (edges.i, edges.j, docks[attached[row, arc]])]
-        return Graph.from_edges(
-            np.concatenate([moved[0], n + row]),
-            np.concatenate([moved[1], moved[2]]),
-            np.concatenate([edges.weight, weight]),
-            n_vertices=graph.n_vertices + n_new,
-            n_items=n + n_new,
+        return self._out_of_sample().insert(self._check_data(X, reset=False))
+
+    def _out_of_sample(self) -> OutOfSample:
+        """Return what attaches new rows to the graph."""
+        return OutOfSample(
+            self.graph_,
+            self.anchors_,
+            self._anchor_rows,
+            self.metric,
+            self._parameters,
+            self._unit,
+            self.numbers_per_item,
+            self.n_jobs,
         )
 
     @property
@@ -531,85 +430,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Return rows as a space with the unit and the metric of the fit."""
         return Space(X, self.metric, self._unit, self.n_jobs, self._parameters)
 
-    def _docks(self) -> NDArray[np.int64]:
-        """Vertices that new items may be attached to."""
-        hubs = np.arange(self.graph_.n_items, self.graph_.n_vertices)
-        return hubs if hubs.size else self.anchors_
-
-    def _distances_of(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-        """Yield the distances of new rows to some items, a block of rows at a time."""
-        attached, weights, _ = self._attach(X, max(1, int((self.numbers_per_item - 1) / 2)))
-        n_taken = (attached >= 0).sum(axis=1)
-        to_docks = self.graph_.distances(self._docks(), items, n_jobs=self.n_jobs)
-        for part in gen_batches(len(attached), max(1, _BLOCK // items.size)):
-            rows = np.arange(part.start, part.stop)
-            result = np.full((rows.size, items.size), np.inf, dtype=np.float32)
-            for arc in range(attached.shape[1]):
-                there = n_taken[rows] > arc
-                taken = rows[there]
-                path = to_docks[attached[taken, arc]] + weights[taken, n_taken[taken] - 1, arc][:, None]
-                result[there] = np.minimum(result[there], path)
-            yield result
-
-    def _attach(self, X: Any, n_arcs: int) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-        """Find docks for rows, each row by itself.
-
-        Returns the docks [M, arcs] (-1 from where another would not help), their weights by the number of arcs taken
-        [M, taken - 1, arcs], and the squared errors in units [M, taken - 1].
-        """
-        target = self._to_anchors(X)
-        # The core takes columns in full blocks: every anchor equally often, or but a few of them left out.
-        lanes, n_anchors = _core.LANES, self.anchors_.size
-        if n_anchors < 8 * lanes:
-            columns = np.tile(np.arange(n_anchors), lanes // math.gcd(n_anchors, lanes))
-        else:
-            columns = np.arange(n_anchors // lanes * lanes)
-        target = np.ascontiguousarray(target[:, columns])
-        to_docks = self._in_units(self.graph_.distances(self._docks(), self.anchors_[columns], n_jobs=self.n_jobs))
-        nowhere = np.full(columns.size, -1, dtype=np.int32)
-        items = np.arange(len(target), dtype=np.int32)
-        docks, weights, errors = _core.attach(items, nowhere, target, to_docks, 0, n_arcs, count_threads(self.n_jobs))
-        return docks, weights if self._unit == 1 else weights * np.float32(self._unit), errors
-
-    def _to_anchors(self, X: Any) -> NDArray[np.float32]:
-        """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
-        with np.errstate(over="ignore"):
-            if self.metric == "precomputed":
-                if (X < 0).any():
-                    raise ValueError(f"distances must be 0 or more, got {X.min()}")
-                target = self._in_units(X[:, self.anchors_])
-            else:
-                target = self._space(self._anchor_rows).to_others(X)
-        too_far = np.flatnonzero(~(target.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self._unit)))
-        if too_far.size:
-            raise ValueError(
-                f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
-                f"its distances, divided by {self._unit:.3g}, must not be above {_FARTHEST:.0e}"
-            )
-        return target
-
-    def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
-        """Return distances as float32, divided by the unit of the fit."""
-        return np.ascontiguousarray(distances if self._unit == 1 else distances / self._unit, dtype=np.float32)
-
 
 def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the ``k`` smallest of each row and where they are, ascending."""
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(distances, order, axis=1), order
-
-
-def complete_graph(space: Space) -> Graph:
-    """Return the graph of all distances, for a handful of items."""
-    n = space.n_items
-    i, j = np.triu_indices(n, 1)
-    return Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
-
-
-def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:
-    """Return the best star around an item: the smallest connected graph there is."""
-    mean = landmarks.target.mean(axis=1, dtype=np.float64)
-    radius = np.maximum(mean - mean.mean() / 2, 0)
-    centre = int(radius.argmin())
-    others = np.delete(np.arange(landmarks.n_items, dtype=np.int32), centre)
-    return FittedGraph(landmarks, 0, others, np.full_like(others, centre), radius[others], n_jobs)

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from prodige import _core
 from prodige.graph.engine import Engine
@@ -155,35 +153,3 @@ class Blocks:
             self._order = self.random.permutation(self.n_blocks).astype(np.int32)
         batch, self._order = self._order[: self.size], self._order[self.size :]
         return batch
-
-
-def spanning_tree(tail: Ids, head: Ids, importance: Floats, n_vertices: int) -> NDArray[np.bool_]:
-    """Return which edges make up the most worthy spanning forest."""
-    rank = np.empty(tail.size)
-    rank[np.argsort(-importance, kind="stable")] = np.arange(1, tail.size + 1)  # all different, and none is zero
-    tree = minimum_spanning_tree(csr_array((rank, (tail, head)), shape=(n_vertices, n_vertices)))
-    chosen = np.zeros(tail.size + 1, dtype=bool)
-    chosen[tree.data.astype(np.int64)] = True
-    mask: NDArray[np.bool_] = chosen[rank.astype(np.int64)]
-    return mask
-
-
-def keep_connected(tail: Ids, head: Ids, order: NDArray[np.int64], n_vertices: int, n_edges: int) -> NDArray[np.bool_]:
-    """Return which edges to keep: a spanning forest, then as many as there is room for, the first in the order first.
-
-    Examples
-    --------
-    A triangle, and an edge beside it that is last in the order:
-
-    >>> import numpy as np
-    >>> from prodige.compression.fitting import keep_connected
-    >>> tail, head = np.array([[0, 0, 1, 2], [1, 2, 2, 3]], dtype=np.int32)
-    >>> keep_connected(tail, head, np.array([2, 0, 1, 3]), n_vertices=4, n_edges=3)
-    array([ True, False,  True,  True])
-    """
-    rank = np.empty(order.size)
-    rank[order] = -np.arange(order.size)
-    mask = spanning_tree(tail, head, rank, n_vertices)
-    others = order[~mask[order]]
-    mask[others[: max(n_edges - int(mask.sum()), 0)]] = True
-    return mask

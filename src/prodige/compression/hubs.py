@@ -24,11 +24,14 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state, gen_batches
 
 from prodige import _core
-from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, Stress, spanning_tree
-from prodige.graph.engine import Engine, count_threads
+from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, Stress
+from prodige.graph.engine import Engine
+from prodige.graph.spanning import spanning_forest
+from prodige.metric.clusters import cluster_in_parts
 from prodige.metric.landmarks import Landmarks
+from prodige.metric.star import star_radii_of_means
 from prodige.progress import IsOver, Monitor, never, patience
-from prodige.threads import in_parts
+from prodige.threads import count_threads
 
 # Passes of a whole run; between two rounds of choosing edges; and the shares of the run after which the graph has its
 # final size, and its final edges.
@@ -63,8 +66,7 @@ _SEARCHING = 0.15
 _CHOOSING = 0.1
 _PROPOSING = 0.05
 
-# Items that a thread groups at a time, and that choose hubs before the clock is looked at: what is
-# computed must not depend on how many threads there are.
+# Items that choose hubs before the clock is looked at.
 _PART = 1024
 
 # Landmarks that items look at when they choose hubs: weights are learned from all of them later.
@@ -89,7 +91,7 @@ def fit_hubs(
         Memory: one number per vertex and two per edge, divided by the items. More than 3 + 1 / N, a star around a hub.
     n_hubs : int, optional
         Hubs to begin with; those that end up without an edge do not count.
-    pace : Pace, optional
+    monitor : Monitor, optional
         How long to take; :data:`N_STEPS` passes when left out.
     random_state : int, RandomState or None
     n_jobs : int, optional
@@ -180,9 +182,8 @@ class HubGraph(FittedGraph):
         return self.engine.distances(hubs, hubs if targets is None else targets, self.n_jobs)
 
     def _measure(self, blocks: Ids, with_flows: bool) -> tuple[Any, ...]:
-        assert isinstance(self.engine.hubs, _core.HubNetwork32)
         sources, target = self.landmarks.sources, self.landmarks.target
-        return _core.measure_stress(self.engine.hubs, sources, target, blocks, self._longest, with_flows, self.n_jobs)
+        return self.engine.measure_stress(sources, target, blocks, self._longest, with_flows, self.n_jobs)
 
     def stress(self, blocks: Ids) -> Stress:
         """Measure residuals over blocks of landmarks."""
@@ -232,8 +233,7 @@ def start_graph(
     n, columns = landmarks.n_items, landmarks.sources
     group = group_items(landmarks.target, n_hubs, random, n_jobs, patience(monitor, _GROUPING))
     column_group = group[columns]
-    radius = landmarks.target.mean(axis=1, dtype=np.float64)
-    radius -= radius.mean() / 2
+    radius = star_radii_of_means(landmarks.target.mean(axis=1, dtype=np.float64))
 
     rows = csr_array((np.ones(n, np.float32), (group, np.arange(n))), shape=(n_hubs, n))
     members = np.bincount(group, minlength=n_hubs)
@@ -282,7 +282,6 @@ def group_items(
     n_jobs: int = 1,
     is_over: IsOver = never,
     n_columns: int = 512,
-    n_rounds: int = 12,
 ) -> Ids:
     """Group items that see the landmarks alike, whatever the metric; return the group of each, shape [N].
 
@@ -291,30 +290,7 @@ def group_items(
     """
     rows = torch.tensor(np.ascontiguousarray(target[:, :n_columns]))
     rows = rows - rows.mean(dim=1, keepdim=True)
-    squares = (rows**2).sum(dim=1)
-    centres = rows[torch.from_numpy(random.choice(len(rows), n_groups, replace=False))]
-    parts = list(gen_batches(len(rows), _PART))
-    for _ in range(n_rounds):
-        nearest, group = nearest_centres(rows, centres, parts, n_jobs)
-        count = torch.bincount(group, minlength=n_groups)
-        sums = torch.zeros_like(centres).index_add_(0, group, rows)
-        centres = torch.where(count[:, None] > 0, sums / count.clamp(min=1)[:, None], centres)
-        empty = (count == 0).nonzero().ravel()
-        if empty.numel():  # goes where items fit worst
-            centres[empty] = rows[(nearest + squares).topk(empty.numel()).indices]
-        if is_over():
-            break
-    return group.numpy().astype(np.int32)
-
-
-def nearest_centres(
-    rows: torch.Tensor, centres: torch.Tensor, parts: list[slice], n_jobs: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the squared distance of each row to its nearest centre, less the square of the row, and which it is."""
-    squares = (centres**2).sum(dim=1)
-    found = in_parts(lambda part: (squares - 2 * rows[part] @ centres.T).min(dim=1), parts, n_jobs)
-    nearest, group = (torch.cat(values) for values in zip(*found, strict=True))
-    return nearest, group
+    return cluster_in_parts(rows, n_groups, random, n_jobs, is_over)
 
 
 def rewire(
@@ -337,7 +313,7 @@ def rewire(
         Part of the items that choose; if all did at once, each would answer what the others no longer do.
     n_arcs : int
         Hubs an item may choose, at most.
-    pace : Pace, optional
+    monitor : Monitor, optional
         Where its time is limited, so is that of choosing and proposing; without enough of it edges are only dropped.
     """
     if monitor is not None and not has_time_to_rewire(graph, monitor):
@@ -361,7 +337,7 @@ def rewire(
     needed = [
         first_of_item(graph.tail[stays], importance[stays]),
         attachments.arc == 0,
-        spanning_tree(hub_tail - n, hub_head - n, hub_importance, graph.n_hubs),
+        spanning_forest(hub_tail - n, hub_head - n, hub_importance, graph.n_hubs),
     ]
     ranked = np.concatenate([importance[stays], attachments.importance, hub_importance])
     ranked[np.concatenate(needed)] = np.inf
@@ -420,7 +396,7 @@ def thin(graph: HubGraph, n_edges: int) -> HubGraph:
     of_items, between = np.flatnonzero(of_item), np.flatnonzero(~of_item)
     tail, head = graph.tail[between] - n, graph.head[between] - n
     importance[of_items[first_of_item(graph.tail[of_items], importance[of_items])]] = np.inf
-    importance[between[spanning_tree(tail, head, importance[between], graph.n_hubs)]] = np.inf
+    importance[between[spanning_forest(tail, head, importance[between], graph.n_hubs)]] = np.inf
     keep = np.sort(np.argsort(-importance, kind="stable")[:n_edges])
     return HubGraph(graph.landmarks, graph.n_hubs, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)
 

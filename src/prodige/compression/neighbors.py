@@ -13,12 +13,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_random_state
 
-from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids, spanning_tree
-from prodige.graph.engine import count_threads
+from prodige.compression.fitting import Blocks, FittedGraph, Floats, Ids
+from prodige.graph.spanning import spanning_forest
 from prodige.metric.candidates import Candidates
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.progress import IsOver, Monitor, never, patience
+from prodige.threads import count_threads
 
 # Passes of a whole run, blocks of landmarks in each, and passes between two rounds of thinning.
 N_STEPS = 96
@@ -95,7 +96,7 @@ def fit_local(
         The distances to fit, of the same items.
     numbers_per_item : float
         Memory: one number per vertex and two per edge, divided by the items.
-    pace : Pace, optional
+    monitor : Monitor, optional
         How long to take; :data:`N_STEPS` passes when left out.
     random_state : int, RandomState or None
     n_jobs : int, optional
@@ -117,7 +118,7 @@ def fit_local(
     random = check_random_state(random_state)
     monitor = Monitor(N_STEPS) if monitor is None else monitor
     n_edges = int((numbers_per_item - 1) * space.n_items / 2 + 1e-9)
-    edges = join_components(space, space.neighbors(_N_NEIGHBORS))
+    edges = join_components(space, Candidates.of_neighbors(*space.neighbors(_N_NEIGHBORS)))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, count_threads(n_jobs))
     detours = measure_detours(space, edges, patience(monitor, _LOOKING))
     n_start = max(min(int((detours > 1 + _EXACT).sum()), 3 * n_edges), n_edges)
@@ -179,7 +180,7 @@ def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds
 
 def thin(graph: FittedGraph, importance: Floats, n_edges: int, worthless: float = -np.inf) -> FittedGraph:
     """Return the graph with its most worthy edges, none of them worthless unless it holds the graph together."""
-    rank = np.where(spanning_tree(graph.tail, graph.head, importance, graph.n_items), np.inf, importance)
+    rank = np.where(spanning_forest(graph.tail, graph.head, importance, graph.n_items), np.inf, importance)
     keep = np.sort(np.argsort(-rank, kind="stable")[:n_edges])
     keep = keep[rank[keep] > worthless]
     return FittedGraph(graph.landmarks, 0, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)

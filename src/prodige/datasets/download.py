@@ -11,7 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm.auto import tqdm
+from prodige.progress import Bar
 
 _TIMEOUT = 30  # seconds without a byte
 _CHUNK = 1 << 18  # bytes
@@ -87,7 +87,7 @@ def download(url: str, path: Path) -> None:
     with urllib.request.urlopen(request, timeout=_TIMEOUT) as response, open(path, "wb") as file:
         announced = response.headers.get("Content-Length")
         total = int(announced) if announced and announced.isdigit() else None
-        with tqdm(total=total, unit="B", unit_scale=True, desc=path.name, delay=2) as bar:
+        with Bar(total=total, unit="B", unit_scale=True, desc=path.name, delay=2) as bar:
             while chunk := response.read(_CHUNK):
                 file.write(chunk)
                 bar.update(len(chunk))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from prodige._validation import check_integer
 from prodige.datasets.storage import write_arrays
+from prodige.progress import Bar
 
 _SUFFIXES = {".jpg", ".jpeg", ".png"}
 
@@ -52,7 +52,7 @@ def encode_faces(
     """
     import joblib
 
-    from prodige.graph.engine import count_threads
+    from prodige.threads import count_threads
 
     most = None if limit is None else check_integer("limit", limit, 1, 2**31)
     if not folder.is_dir():
@@ -68,7 +68,7 @@ def encode_faces(
     names: list[str] = []
     rows: list[NDArray[np.float32]] = []
     seen = 0
-    with tqdm(total=most or len(photographs), disable=verbose <= 0, unit="face") as bar:
+    with Bar(total=most or len(photographs), disable=verbose <= 0, unit="face") as bar:
         for path, row in zip(photographs, jobs, strict=True):
             seen += 1
             if row is not None:

@@ -503,7 +503,7 @@ class Graph:
         [0, 1, 2]
         """
         i, j = self._vertex("i", i), self._vertex("j", j)
-        forest = self._engine.network.search(np.array([i], np.int32), targets=np.array([j], np.int32))
+        forest = self._engine.search_pair(i, j)
         vertices, parents = forest.vertices, forest.parents
         position = int(np.flatnonzero(vertices == j).max(initial=-1))
         path = []

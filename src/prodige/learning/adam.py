@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from prodige.learning.softplus import inverse_softplus
+
 Floats = NDArray[np.float32]
 
 
@@ -81,8 +83,3 @@ class Weights:
         unbiased = math.sqrt(1 - 0.99**n_steps) / (1 - 0.9**n_steps)
         theta = self.theta - np.float32(rate * unbiased) * mean / (np.sqrt(square) + np.float32(least))
         return Weights(theta, mean, square)
-
-
-def inverse_softplus(weight: Floats) -> Floats:
-    """Return theta with softplus(theta) = weight, for weights above 0."""
-    return weight + np.log(-np.expm1(-weight))

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.nn import functional
 
-from prodige import _core
 from prodige._validation import check_integer
-from prodige.graph.engine import Engine
+from prodige.graph.engine import AnchorTrees, Engine
 from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
+from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors_from_coordinates import attach_to_anchors
 from prodige.learning.anchors_from_vectors import attach_to_hubs
 from prodige.learning.embedding import GraphEmbedding
@@ -30,8 +30,6 @@ from prodige.threads import one_thread
 # First step of the descent towards distances, relative to their mean; and towards coordinates, to their mean square.
 _RATE = 0.002
 _COORDINATE_RATE = 0.03
-
-Trees = _core.AnchorTrees32 | _core.AnchorTrees64
 
 
 class AnchorEmbedding(nn.Module):
@@ -100,7 +98,7 @@ class AnchorEmbedding(nn.Module):
         self.num_embeddings = graph.n_items
         self.embedding_dim = n_anchors
         self.padding_idx = padding_idx
-        self._trees: tuple[Engine, Trees] | None = None
+        self._trees: tuple[Engine, AnchorTrees] | None = None
         self._table: tuple[Engine, torch.Tensor] | None = None
         self.register_buffer("center", torch.zeros(n_anchors))
         self.register_buffer("scale", torch.ones(()))
@@ -128,7 +126,7 @@ class AnchorEmbedding(nn.Module):
         X : array-like, shape [N, D]
             Vectors of the items.
         n_anchors, numbers_per_item, n_hubs, sample_weight, random_state, n_jobs
-            See :func:`prodige.learning.anchors_from_vectors.hang_on_hubs`.
+            See :func:`prodige.learning.anchors_from_vectors.attach_to_hubs`.
         padding_idx : int, optional
             Item whose row is zero and learns nothing.
         n_steps : int
@@ -176,7 +174,7 @@ class AnchorEmbedding(nn.Module):
         ----------
         coordinates : array-like, shape [N, K]
         numbers_per_item, n_hubs, sample_weight, random_state, n_jobs, verbose
-            See :func:`prodige.learning.anchors_from_coordinates.hang_on_far_anchors`.
+            See :func:`prodige.learning.anchors_from_coordinates.attach_to_anchors`.
         padding_idx : int, optional
             Item whose row is zero and learns nothing.
         n_steps : int
@@ -256,7 +254,7 @@ class AnchorEmbedding(nn.Module):
     @property
     def anchors(self) -> NDArray[np.int32]:
         """Vertices the distances are taken to, shape [K]."""
-        return np.arange(self.graph.n_vertices - self.embedding_dim, self.graph.n_vertices, dtype=np.int32)
+        return AnchorLayout.of(self.graph, self.embedding_dim).anchors
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as nn.Embedding calls it
         """Return the rows of items, shape [..., K]."""
@@ -294,13 +292,11 @@ class AnchorEmbedding(nn.Module):
         from_items: torch.Tensor = graph(items, anchors)
         return from_items
 
-    def _grow(self, engine: Engine) -> Trees:
+    def _grow(self, engine: Engine) -> AnchorTrees:
         """Return the anchors' trees over the hubs; those of the last call if the engine is the same."""
         known = self._trees  # read once: another thread may set it meanwhile
         if known is None or known[0] is not engine:
-            threads = engine.threads(self.graph.n_jobs, self.embedding_dim)
-            kind = _core.AnchorTrees32 if isinstance(engine.hubs, _core.HubNetwork32) else _core.AnchorTrees64
-            trees = kind(engine.hubs, self.anchors, threads)  # type: ignore[arg-type]
+            trees = engine.anchor_trees(self.anchors, self.graph.n_jobs)
             self._trees = engine, trees
             return trees
         return known[1]
@@ -325,7 +321,7 @@ class AnchorEmbedding(nn.Module):
     def _approach(
         self, target: NDArray[np.float32], sample_weight: ArrayLike | None, n_steps: int, rate: float
     ) -> None:
-        """Move the weights so that distances come nearer to those wanted, shape [N, K]; the rate falls to 0."""
+        """Move the weights so that distances come nearer to the target, shape [N, K]; the rate falls to 0."""
         goal = torch.tensor(target)
         share = torch.ones(len(goal)) if sample_weight is None else torch.as_tensor(sample_weight)
         share = (share / share.sum()).to(goal.dtype).unsqueeze(1)
@@ -427,8 +423,8 @@ class FrozenAnchorEmbedding(nn.Module):
         ids = check_ids(input, self.num_embeddings)
         table = self._table  # read once: another thread may set it meanwhile
         if table is None:
-            first = self.graph.n_vertices - self.embedding_dim
-            distances = torch.from_numpy(self.graph.distances(np.arange(first, self.graph.n_vertices)).T)
+            anchors = AnchorLayout.of(self.graph, self.embedding_dim).anchors
+            distances = torch.from_numpy(self.graph.distances(anchors).T)
             distances = torch.where(torch.isinf(distances), self.unreachable, distances)
             table = (distances - self.center) / self.scale
             if self.padding_idx is not None:
@@ -459,7 +455,7 @@ class AnchorSearch:
     """Grown trees, and what to ask them."""
 
     graph: GraphEmbedding
-    trees: Trees
+    trees: AnchorTrees
     edges: NDArray[np.int64] | None  # candidate edges behind those of the trees; None: the same
     items: NDArray[np.int32]
     n_jobs: int
@@ -482,7 +478,7 @@ class AnchorDistances(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        """Follow each item's edge, then the tree it hangs on."""
+        """Follow each item's edge, then the tree it is attached to."""
         (theta_w,) = ctx.saved_tensors
         search: AnchorSearch = ctx.search
         by_w = by_unreachable = None

@@ -1,10 +1,10 @@
 """Anchors far away: a graph whose distances to anchors are coordinates that are given.
 
 The distance to a point far away in some direction is the coordinate along that direction, but for a constant. Anchors
-far away in K directions therefore see K coordinates of an item. Items hang on hubs, and every hub on each anchor: an
-item with one edge has the coordinates of its hub, all of them longer by the edge. So what all coordinates of an item
-have in common costs nothing but a length, and hubs are what k-means finds in the rest. Further edges go to the items
-they bring most: for each anchor an item takes the nearer of its hubs.
+far away in K directions therefore see K coordinates of an item. Items are attached to hubs, and every hub to each
+anchor: an item with one edge has the coordinates of its hub, all of them longer by the edge. So what all coordinates of
+an item have in common costs nothing but a length, and hubs are what k-means finds in the rest. Further edges go to the
+items they bring most: for each anchor an item takes the nearer of its hubs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array, check_random_state
-from tqdm.auto import tqdm
 
+from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors_from_vectors import Vectors, check_weights, cluster, distances, share_budget
 from prodige.learning.embedding import GraphEmbedding
+from prodige.progress import Bar
 from prodige.threads import one_thread
 
 # An item has at most this many edges.
@@ -34,7 +35,7 @@ def directions(n_dimensions: int, n_anchors: int, random_state: int | np.random.
     """Return K directions to look at vectors from, shape [D, K]: lengths and angles of D <= K dimensions are kept.
 
     All directions see the first dimension alike, and the others each in its own way; the first should be the one that
-    matters most, since a graph of :func:`hang_on_far_anchors` stores it in the lengths of its edges.
+    matters most, since a graph of :func:`attach_to_anchors` stores it in the lengths of its edges.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def attach_to_anchors(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> tuple[GraphEmbedding, float, float]:
-    """Return a graph over items, hubs and anchors, in this order, and what makes its distances coordinates.
+    """Return a graph laid out as an :class:`AnchorLayout` says, and what makes its distances coordinates.
 
     Parameters
     ----------
@@ -87,10 +88,11 @@ def attach_to_anchors(
     Examples
     --------
     >>> import numpy as np
+    >>> from prodige.learning.anchor_layout import AnchorLayout
     >>> from prodige.learning.anchors_from_coordinates import attach_to_anchors
     >>> coordinates = np.random.RandomState(0).normal(size=(1000, 4))
     >>> graph, offset, scale = attach_to_anchors(coordinates, random_state=0)
-    >>> found = (graph(np.arange(1000), np.arange(graph.n_vertices - 4, graph.n_vertices)).detach() - offset) / scale
+    >>> found = (graph(np.arange(1000), AnchorLayout.of(graph, 4).anchors).detach() - offset) / scale
     >>> bool(((found.numpy() - coordinates) ** 2).mean() < 0.06)
     True
     """
@@ -106,13 +108,12 @@ def attach_to_anchors(
     hubs, _ = cluster(target - alone, n_hubs, weights, random)
     item, hub, length = choose_edges(target, hubs, weights, n_edges, verbose)
     between, length, offset = far_enough(hubs, length)
-    of_hub, anchor = (index.ravel() for index in np.indices(between.shape))
+    layout = AnchorLayout(n_items, n_hubs, n_anchors)
     graph = GraphEmbedding(
-        np.concatenate([item, n_items + of_hub]),
-        np.concatenate([n_items + hub, n_items + n_hubs + anchor]),
+        *layout.join(item, hub),
         np.concatenate([length, between.ravel()]),
         probability=1.0,
-        n_vertices=n_items + n_hubs + n_anchors,
+        n_vertices=layout.n_vertices,
         n_items=n_items,
         n_jobs=n_jobs,
     )
@@ -137,7 +138,7 @@ def choose_edges(
     found = hubs[hub[:, 0]] + length[:, :1]
     degree = np.ones(n_items, dtype=np.int64)
     n_left = n_edges - n_items
-    bar = tqdm(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
+    bar = Bar(total=n_left, desc="edges", disable=verbose <= 0, unit="edge")
     while n_left > 0:
         errors = weights * np.square(found - target).sum(axis=1)
         errors[degree == min(_MOST_EDGES, len(hubs))] = 0
@@ -192,7 +193,7 @@ def best_edges(
 def far_enough(hubs: Vectors, length: Vectors) -> tuple[Vectors, Vectors, float]:
     """Return lengths from hubs to anchors and from items to hubs, and by how much a distance exceeds its coordinate.
 
-    Everything is moved away by the range of the hubs' coordinates: no way that visits a second hub, over an item or
+    Everything is moved away by the range of the hubs' coordinates: no path that visits a second hub, over an item or
     over an anchor, is then shorter than one that does not.
     """
     low, high = float(hubs.min()), float(hubs.max())

@@ -1,24 +1,23 @@
 """Anchors, hubs and edges for vectors: the start of an :class:`prodige.learning.anchors.AnchorEmbedding`.
 
-Items hang on a few of H hubs, and every hub on each of K anchors, so a distance is that of the best of an item's hubs
-plus the edge to it. Hubs are what k-means finds among the items, anchors what it finds among the hubs: with many
-more hubs than anchors an item needs two or three edges, one of them already telling most of it.
+Items are attached to a few of H hubs, and every hub to each of K anchors. So a distance is that of the best of an
+item's hubs plus the edge to it. Hubs are what k-means finds among the items, anchors what it finds among the hubs. With
+many more hubs than anchors an item needs two or three edges, one of them already telling most of it.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from prodige._validation import check_integer
+from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.embedding import GraphEmbedding
+from prodige.metric.clusters import k_means
 from prodige.threads import one_thread
 
 Vectors = NDArray[np.float32]
@@ -31,10 +30,9 @@ _HUB_SHARE = 1 / 3
 _MOST_EDGES = 8
 # Edges start no shorter than this share of the mean: from a length of 0 there is no gradient.
 _SHORTEST = 1e-3
-# Above so many items k-means works on batches.
+# Above so many items k-means works on batches, of so many.
 _MANY = 2**17
-
-_warnings_lock = threading.RLock()
+_BATCH = 1024
 
 
 @one_thread()
@@ -47,7 +45,7 @@ def attach_to_hubs(
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> tuple[GraphEmbedding, Vectors]:
-    """Return a graph over items, hubs and anchors, in this order, and the distances to anchors it is to have, [N, K].
+    """Return a graph laid out as an :class:`AnchorLayout` says, and the distances to anchors it is to have, [N, K].
 
     Parameters
     ----------
@@ -87,15 +85,14 @@ def attach_to_hubs(
     if len(anchors) < n_anchors:  # fewer hubs than anchors: the other anchors are items
         others = random.choice(n_items, n_anchors - len(anchors), replace=False)
         anchors = np.concatenate([anchors, vectors[others]])
-    i, near, weight = nearest_hubs(vectors, hubs, share_edges(weights, n_edges, min(_MOST_EDGES, n_hubs)))
-    hub, anchor = (index.ravel() for index in np.indices((n_hubs, n_anchors)))
+    item, near, weight = nearest_hubs(vectors, hubs, share_edges(weights, n_edges, min(_MOST_EDGES, n_hubs)))
+    layout = AnchorLayout(n_items, n_hubs, n_anchors)
     weight = np.concatenate([weight, distances(hubs, anchors).ravel()])
     graph = GraphEmbedding(
-        np.concatenate([i, n_items + hub]),
-        np.concatenate([n_items + near, n_items + n_hubs + anchor]),
+        *layout.join(item, near),
         np.maximum(weight, max(_SHORTEST * float(weight.mean()), 1e-6)),
         probability=1.0,
-        n_vertices=n_items + n_hubs + n_anchors,
+        n_vertices=layout.n_vertices,
         n_items=n_items,
         n_jobs=n_jobs,
     )
@@ -133,16 +130,8 @@ def cluster(
     X: Vectors, n_clusters: int, weights: NDArray[np.float64], random: np.random.RandomState
 ) -> tuple[Vectors, NDArray[np.float64]]:
     """Return the centres of clusters and the weight of each, by k-means."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
-    kind = KMeans if len(X) <= _MANY else MiniBatchKMeans
     seed = random.randint(2**31 - 1)
-    # What is warned about is set for the whole process: of two that overlap, the later would keep what the first set.
-    with one_thread(), _warnings_lock, warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # of fewer distinct items than clusters: then some are alike
-        means = kind(n_clusters, n_init=1, max_iter=30, random_state=seed).fit(X, sample_weight=weights)
+    means = k_means(X, n_clusters, seed, weights, batch_size=None if len(X) <= _MANY else _BATCH)
     shares = np.bincount(means.labels_, weights=weights, minlength=n_clusters)
     return means.cluster_centers_.astype(np.float32), np.maximum(shares, 1e-9 * shares.max())
 

@@ -24,11 +24,13 @@ from torch.nn import functional
 
 from prodige import _core
 from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
-from prodige.graph.engine import Engine, Forest, count_threads
+from prodige.graph.engine import Engine, Forest
 from prodige.graph.graph import Graph, check_ends
 from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
+from prodige.learning.softplus import inverse_softplus
 from prodige.learning.sparsity import Importance, carry_over
+from prodige.threads import count_threads
 
 IntArray = NDArray[np.int32]
 
@@ -128,7 +130,7 @@ class GraphEmbedding(nn.Module):
         probabilities = check_values("probability", probability, tails.size, most=1.0)
         self.register_buffer("i", torch.from_numpy(tails))
         self.register_buffer("j", torch.from_numpy(heads))
-        theta = inverse_softplus(torch.from_numpy(weights)).to(dtype)
+        theta = torch.from_numpy(inverse_softplus(weights)).to(dtype)
         numpy_dtype(theta)  # refuses what the core cannot work in
         self.theta_w = nn.Parameter(theta)
         self.theta_b = nn.Parameter(torch.logit(torch.from_numpy(probabilities)).to(dtype))
@@ -137,7 +139,7 @@ class GraphEmbedding(nn.Module):
         if isinstance(start, str) or not (math.isfinite(start) and start > 0):
             raise ValueError(f"unreachable must be a finite number above 0 or 'learn', got {unreachable!r}")
         if unreachable == "learn":
-            self.theta_u = nn.Parameter(inverse_softplus(torch.tensor(float(start), dtype=torch.float64)).to(dtype))
+            self.theta_u = nn.Parameter(torch.tensor(float(inverse_softplus(np.array(float(start)))), dtype=dtype))
         else:
             self.register_buffer("unreachable_constant", torch.tensor(float(start), dtype=dtype))
         self.estimator = check_estimator(estimator)
@@ -307,10 +309,8 @@ class GraphEmbedding(nn.Module):
         engine = self._engine(None)
         if (probability == 1).all():
             return engine.search(sources, self.n_jobs)
-        # A graph of its own for each source rules out the hub engine: it would prepare each of them first.
         seed = int(torch.randint(2**63 - 1, (), generator=self.generator))
-        threads = engine.threads(self.n_jobs, sources.size)
-        return engine.network.search(sources, probabilities=probability, seed=seed, n_jobs=threads)
+        return engine.search_sampled(sources, probability, seed, self.n_jobs)
 
     def _kept(self) -> NDArray[np.int64] | None:
         """Return the edges with probability 0.5 or more; None if that is all of them."""
@@ -516,19 +516,6 @@ def check_values(name: str, values: ArrayLike, n_edges: int, most: float) -> NDA
         limits = "finite and 0 or more" if math.isinf(most) else f"in [0, {most:g}]"
         raise ValueError(f"{name}[{bad[0]}] = {array[bad[0]]} ({bad.size} such entries) must be {limits}")
     return array.astype(np.float64)
-
-
-def inverse_softplus(weight: torch.Tensor) -> torch.Tensor:
-    """Return theta with ``softplus(theta) = weight``: -inf for 0, close to ``weight`` itself where it is large.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from prodige.learning.embedding import inverse_softplus
-    >>> torch.nn.functional.softplus(inverse_softplus(torch.tensor([0.0, 1e-6, 1.0, 50.0])))
-    tensor([0.0000e+00, 1.0000e-06, 1.0000e+00, 5.0000e+01])
-    """
-    return weight + torch.log(-torch.expm1(-weight))
 
 
 def warn_if_apart(n_items: int, tails: IntArray, heads: IntArray, n_vertices: int) -> None:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from prodige._validation import MAX_EDGES, check_integer, check_number
+from prodige.graph.spanning import spanning_forest, without_leaves
 
 if TYPE_CHECKING:
     from prodige.learning.autograd import Search
@@ -116,7 +115,7 @@ class Importance:
             slope, curve = np.abs(gradient), np.zeros_like(gradient)
         else:
             slope, curve = gradient, np.full_like(gradient, self.curvature)
-        # Losing the only way must never look cheap, whatever constant stands for it in the loss.
+        # Losing the only path must never look cheap, whatever constant stands for it in the loss.
         farthest = float(search.forest.settled_distances.max(initial=0.0))
         cost = search.forest.removal_cost(slope, curve, search.targets, max(unreachable, 10 * farthest), search.n_jobs)
         rise = search.spread(cost).astype(np.float64)
@@ -216,22 +215,10 @@ def drop_edges(embedding: GraphEmbedding, n_dropped: int, optimizer: torch.optim
 
 
 def spanning_edges(embedding: GraphEmbedding, rank: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which edges make up a spanning forest of the highest rank, without hubs that hang loose in it."""
-    n, n_edges = embedding.n_vertices, embedding.n_edges
+    """Return which edges make up a spanning forest of the highest rank, without hubs that connect nothing in it."""
     tails, heads = embedding.i.numpy(), embedding.j.numpy()
-    order = np.empty(n_edges)
-    order[np.argsort(-rank, kind="stable")] = np.arange(1, n_edges + 1)  # all different, and none is zero
-    tree = minimum_spanning_tree(csr_array((order, (tails, heads)), shape=(n, n)))
-    chosen = np.zeros(n_edges + 1, dtype=bool)
-    chosen[tree.data.astype(np.int64)] = True
-    mask: NDArray[np.bool_] = chosen[order.astype(np.int64)]
-    while True:  # a hub at the end of a branch connects nothing
-        degree = np.bincount(np.concatenate([tails[mask], heads[mask]]), minlength=n)
-        loose = (degree == 1) & (np.arange(n) >= embedding.n_items)
-        hanging = mask & (loose[tails] | loose[heads])
-        if not hanging.any():
-            return mask
-        mask = mask & ~hanging
+    forest = spanning_forest(tails, heads, rank, embedding.n_vertices)
+    return without_leaves(tails, heads, forest, may_go=np.arange(embedding.n_vertices) >= embedding.n_items)
 
 
 def carry_over(optimizer: torch.optim.Optimizer, parameters: list[torch.nn.Parameter], index: torch.Tensor) -> None:

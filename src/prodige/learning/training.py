@@ -24,12 +24,12 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 from torch import nn
-from tqdm.auto import tqdm
 
 from prodige._validation import check_indices, check_integer, check_number
 from prodige.learning.embedding import GraphEmbedding
 from prodige.learning.estimators import Baseline
 from prodige.learning.sparsity import Budget, drop_stale, l0_penalty
+from prodige.progress import Bar
 
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
 
@@ -184,7 +184,7 @@ def fit(
     start = time.perf_counter()
     with run.lent():
         try:
-            with tqdm(total=n_steps, disable=verbose <= 0, unit="step") as bar:
+            with Bar(total=n_steps, disable=verbose <= 0, unit="step") as bar:
                 for step in range(n_steps):
                     value = run.step(step, n_steps, next(batches))
                     state = State(

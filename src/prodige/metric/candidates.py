@@ -13,8 +13,6 @@ unique undirected edges; ``|`` joins them, and where both sides have an edge the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,15 +20,16 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state
 
 from prodige._validation import MAX_EDGES, check_integer, check_number, check_weights
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import unique_edges
-from prodige.threads import in_parts, limit, one_thread
+from prodige.metric.clusters import k_means
+from prodige.metric.neighbors import Metric, nearest_neighbors
+from prodige.metric.space import check_distances, distances_between
+from prodige.metric.star import star_radii
+from prodige.threads import one_thread
 
-Metric = str | Callable[[Any, Any], float]
 RandomState = int | np.random.RandomState | None
 
 
@@ -68,6 +67,14 @@ class Candidates:
         real = i != j
         edges = unique_edges(i[real], j[real], check_weights("weight", weight)[real])
         return cls(edges.i, edges.j, edges.weight, n_vertices, n_items)
+
+    @classmethod
+    def of_neighbors(cls, distances: NDArray[Any], ids: NDArray[np.int64]) -> Candidates:
+        """Join every item to its neighbours, as :func:`prodige.metric.neighbors.nearest_neighbors` returns them."""
+        n, k = ids.shape
+        found = ids.ravel() >= 0
+        i = np.repeat(np.arange(n), k)
+        return cls.make(i[found], ids.ravel()[found], np.maximum(distances.ravel()[found], 0), n, n)
 
     @property
     def n_edges(self) -> int:
@@ -115,22 +122,7 @@ def knn(
     >>> candidates.knn([[0.0], [1.0], [3.0]], n_neighbors=1).j
     array([1, 2], dtype=int32)
     """
-    X = check_data(X, metric)
-    n = X.shape[0]
-    k = min(check_integer("n_neighbors", n_neighbors, 1, 2**31 - 1), n - 1)
-    n_threads = count_threads(n_jobs)
-    if k == 0:
-        return Candidates.make([], [], [], n, n)
-    if method == "approximate":
-        with one_thread() if n_threads == 1 else nullcontext():
-            distance, nearest = approximate_neighbors(X, k, metric)
-    elif method == "exact":
-        distance, nearest = exact_neighbors(X, k, metric, n_threads)
-    else:
-        raise ValueError(f"method must be 'exact' or 'approximate', got {method!r}")
-    found = nearest.ravel() >= 0
-    i = np.repeat(np.arange(n), k)
-    return Candidates.make(i[found], nearest.ravel()[found], np.maximum(distance.ravel()[found], 0), n, n)
+    return Candidates.of_neighbors(*nearest_neighbors(check_data(X, metric), n_neighbors, metric, method, n_jobs))
 
 
 @one_thread()
@@ -248,12 +240,12 @@ def hubs(
     n_nearest = n_hubs if n_nearest is None else check_integer("n_nearest", n_nearest, 1, n_hubs)
     generator = check_random_state(random_state)
     to_hub = distances_to_hubs(X, n_hubs, metric, generator)
-    radius = star_radii(X, metric, generator)
+    radius = radii_of(X, metric, generator)
     nearest = np.argsort(to_hub, axis=1, kind="stable")[:, :n_nearest]
     detour = np.take_along_axis(to_hub, nearest, axis=1)
     detour = (detour - detour[:, :1]) / 2
     scale = 2 * max(float(radius.mean()), 1e-12)  # the mean distance, nearly
-    noise = generator.uniform(0, 0.01 * scale, size=detour.shape)  # so that equal ways part
+    noise = generator.uniform(0, 0.01 * scale, size=detour.shape)  # so that equal paths part
     weight = np.maximum(radius[:, None], 0) + detour + noise
     a, b = np.triu_indices(n_hubs, 1)
     return Candidates.make(
@@ -294,109 +286,36 @@ def pair_distances(X: Any, pairs: NDArray[Any], metric: Metric, block: int = 1 <
     return distances
 
 
-def distances_between(X: Any, columns: NDArray[Any], metric: Metric) -> NDArray[np.float64]:
+def columns_of(X: Any, columns: NDArray[Any], metric: Metric) -> NDArray[np.float64]:
     """Return the distances of all items to chosen ones, shape [N, C]."""
     if metric == "precomputed":
         block = X[:, columns]
-        block = block.toarray() if scipy.sparse.issparse(block) else block
+        block = check_distances(block.toarray() if scipy.sparse.issparse(block) else block, metric)
     else:
-        block = pairwise_distances(X, X[columns], metric=metric)
-    distances = np.asarray(block, dtype=np.float64)
-    bad = distances[~(np.isfinite(distances) & (distances >= 0))]
-    if bad.size:
-        raise ValueError(f"metric {metric!r} gives {bad[0]}; distances must be finite and 0 or more")
-    return distances
+        block = distances_between(X, X[columns], metric)
+    return np.asarray(block, dtype=np.float64)
 
 
-def star_radii(
-    X: Any, metric: Metric, random_state: np.random.RandomState, n_columns: int = 1000
-) -> NDArray[np.float64]:
-    """Return the radii of the best star: r with r_i + r_j closest to all distances, in closed form.
-
-    From all pairs of up to ``n_columns`` items; beyond that from a sample of columns.
-    """
+def radii_of(X: Any, metric: Metric, random_state: np.random.RandomState, n_columns: int = 1000) -> NDArray[np.float64]:
+    """Return the radii of the best star, from all pairs of up to ``n_columns`` items; beyond that from a sample."""
     n = X.shape[0]
-    if n < 3:
-        return np.full(n, distances_between(X, np.arange(n), metric).sum() / max(n, 1) / 2)
     columns = np.arange(n) if n <= n_columns else np.sort(random_state.choice(n, n_columns, replace=False))
-    sums = distances_between(X, columns, metric).sum(axis=1) * (n / columns.size)
-    return np.asarray((sums - sums.sum() / (2 * (n - 1))) / (n - 2))
+    return star_radii(columns_of(X, columns, metric).sum(axis=1) * (n / columns.size))
 
 
 def distances_to_hubs(X: Any, n_hubs: int, metric: Metric, random_state: np.random.RandomState) -> NDArray[np.float64]:
     """Return the distances of all items to the places hubs start from, shape [N, H]."""
     if metric == "euclidean" and not scipy.sparse.issparse(X):
-        from sklearn.cluster import MiniBatchKMeans
-
-        means = MiniBatchKMeans(n_hubs, random_state=random_state, n_init=1, batch_size=4096, max_iter=20).fit(X)
+        means = k_means(X, n_hubs, random_state, batch_size=4096, max_iter=20)
         return np.asarray(means.transform(X), dtype=np.float64)
     chosen = [int(random_state.randint(X.shape[0]))]
-    columns = [distances_between(X, np.array(chosen), metric)[:, 0]]
+    columns = [columns_of(X, np.array(chosen), metric)[:, 0]]
     closest = columns[0].copy()
     while len(chosen) < n_hubs:
         chosen.append(int(closest.argmax()))
-        columns.append(distances_between(X, np.array(chosen[-1:]), metric)[:, 0])
+        columns.append(columns_of(X, np.array(chosen[-1:]), metric)[:, 0])
         closest = np.minimum(closest, columns[-1])
     return np.stack(columns, axis=1)
-
-
-@one_thread()
-def exact_neighbors(
-    X: Any, k: int, metric: Metric, n_threads: int, block: int = 4096
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return distances and ids of nearest neighbours, the same for any number of threads, shape [N, K]."""
-
-    def of_block(rows: slice) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        with limit("openmp"):  # a setting of this thread alone
-            distance, nearest = search.kneighbors(X[rows], k + 1)
-        return without_self(distance, nearest, np.arange(rows.start, rows.stop))
-
-    search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=1).fit(X)
-    found = in_parts(of_block, gen_batches(X.shape[0], block), n_threads)
-    distances, ids = zip(*found, strict=True)
-    return np.concatenate(distances), np.concatenate(ids)
-
-
-def without_self(
-    distance: NDArray[Any], nearest: NDArray[np.int64], rows: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Leave each item out of its own neighbours; the last of them where so many others are as near.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prodige.metric.candidates import without_self
-    >>> without_self(np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 5], [3, 4]]), np.array([0, 1]))[1]
-    array([[5],
-           [3]])
-    """
-    is_self = nearest == rows[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    k = nearest.shape[1] - 1
-    return distance[~is_self].reshape(-1, k), nearest[~is_self].reshape(-1, k)
-
-
-def approximate_neighbors(X: Any, k: int, metric: Metric) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return distances and ids of nearest neighbours by a hierarchical navigable small world."""
-    if metric not in ("euclidean", "cosine") or scipy.sparse.issparse(X):
-        raise ValueError(
-            f"the approximate index knows dense rows and the metrics 'euclidean' and 'cosine', got {metric!r} and "
-            f"{type(X).__name__}; use method='exact'"
-        )
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError("approximate neighbours need faiss; pip install 'prodige[ann]'") from error
-
-    rows = np.ascontiguousarray(X, dtype=np.float32)
-    if metric == "cosine":
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    index = faiss.IndexHNSWFlat(rows.shape[1], 32)
-    index.hnsw.efSearch = max(64, 2 * k)
-    index.add(rows)
-    squared, nearest = index.search(rows, k + 1)
-    squared, nearest = without_self(squared, nearest, np.arange(len(rows)))
-    return (squared / 2 if metric == "cosine" else np.sqrt(np.maximum(squared, 0))), nearest
 
 
 __all__ = ["Candidates", "bipartite", "complete", "hubs", "knn", "random"]

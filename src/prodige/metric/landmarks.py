@@ -28,7 +28,7 @@ class Landmarks:
     sources : ndarray of int32, shape [M]
         The items that are landmarks. Their number is a multiple of what the core handles side by side; where there
         are few items each comes equally often.
-    wanted : ndarray of float32, shape [N, M]
+    target : ndarray of float32, shape [N, M]
         Distances from every item to every landmark.
 
     Examples

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
-from prodige.graph.engine import count_threads
-from prodige.metric.candidates import Candidates, knn
-from prodige.threads import in_parts, one_thread, torch_threads
-
-Metric = str | Callable[[Any, Any], float]
+from prodige.metric.neighbors import Metric as Metric  # of everyone who holds a space
+from prodige.metric.neighbors import nearest_neighbors
+from prodige.threads import count_threads, in_parts, one_thread, torch_threads
 
 # Distances of one block of an all-pairs pass: 64 MiB as float32.
 _BLOCK = 1 << 24
@@ -150,14 +147,14 @@ class Space:
             return float(self.in_unit(self._row_unit).distances(rows).max()) * self._row_unit
         return float(distances_between(self.X[rows], self.X, self.metric).max())
 
-    def neighbors(self, n_neighbors: int, n_jobs: int | None = None) -> Candidates:
-        """Return edges from every item to its nearest ones, as long as these are far."""
-        near = knn(self.points, n_neighbors, self.measure, n_jobs=n_jobs)
-        return near if self.unit == 1 else replace(near, weight=self._in_units(near.weight))
+    def neighbors(self, n_neighbors: int, n_jobs: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return distances and ids of the nearest items of each but itself, shape [N, K]."""
+        distances, ids = nearest_neighbors(self.points, n_neighbors, self.measure, n_jobs=n_jobs)
+        return self._in_units(distances), ids
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
         """Return distances as float32, divided by the unit."""
-        return np.ascontiguousarray(distances if self.unit == 1 else distances / self.unit, dtype=np.float32)
+        return in_units(distances, self.unit)
 
     def _fast(self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None) -> NDArray[np.float32]:
         """Return distances by products of matrices, a part of the columns at a time."""
@@ -229,6 +226,11 @@ class Space:
             yield ids[part], self.distances(ids[part])
 
 
+def in_units(distances: NDArray[Any], unit: float) -> NDArray[np.float32]:
+    """Return distances as float32, divided by a unit."""
+    return np.ascontiguousarray(distances if unit == 1 else distances / unit, dtype=np.float32)
+
+
 def slices(n: int, size: int) -> list[slice]:
     """Return the parts of a range, each as long as ``size`` but the last."""
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
@@ -284,11 +286,15 @@ def distances_between(A: Any, B: Any, metric: Metric) -> NDArray[Any]:
     """Return the distances between the rows of two arrays, with an error where they are not distances."""
     if metric == "cosine":  # it has no unit, and scikit-learn takes very short rows for zeros
         A, B = (rows if (unit := round_unit(largest(rows))) == 1 else rows / unit for rows in (A, B))
-    result = np.asarray(pairwise_distances(A, B, metric=metric))
-    if not np.isfinite(result).all() or (result < 0).any():
-        bad = result[~(np.isfinite(result) & (result >= 0))][0]
+    return check_distances(np.asarray(pairwise_distances(A, B, metric=metric)), metric)
+
+
+def check_distances(distances: NDArray[Any], metric: Metric) -> NDArray[Any]:
+    """Return what a metric gave after making sure that these are distances."""
+    if not np.isfinite(distances).all() or (distances < 0).any():
+        bad = distances[~(np.isfinite(distances) & (distances >= 0))][0]
         raise ValueError(f"metric {name_of(metric)!r} gives {bad}; distances must be finite and 0 or more")
-    return result
+    return distances
 
 
 def name_of(metric: Metric) -> str:

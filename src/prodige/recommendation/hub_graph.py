@@ -20,21 +20,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.extmath import randomized_svd
 
 from prodige import _core
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
+from prodige.metric.clusters import k_means, k_means_in_time
 from prodige.progress import Monitor
-from prodige.recommendation.interactions import parts
 from prodige.recommendation.targets import Preferences
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Rounds of flows over the whole run; the loss moves in the fourth digit only from then on.
 N_STEPS = 40
@@ -76,7 +73,7 @@ class Sizes:
 
     Attributes
     ----------
-    n_types, n_parents, n_communities : int
+    n_user_clusters, n_parents, n_item_clusters : int
     n_free : int
         Edges left for shortcuts and for second edges of items.
     """
@@ -144,10 +141,10 @@ def fit_hub_graph(
         As :func:`prodige.recommendation.interactions.check_interactions` gives it.
     numbers_per_item : float
         Numbers that the graph may take for each user and item.
-    pace : Pace
+    monitor : Monitor
         Of :data:`N_STEPS` steps. Its time limit holds for what comes before them, too.
     random : RandomState
-        The same numbers give the same graph with any number of threads, unless ``pace`` goes by time.
+        The same numbers give the same graph with any number of threads, unless ``monitor`` goes by time.
     n_jobs : int, optional
 
     Returns
@@ -215,7 +212,7 @@ class Layers:
     changed, so that a shallow copy can be improved while this one stays as it is.
 
     Shapes:
-        - wanted ``[T, I]``: what the users of a type want; a row adds up to their number
+        - target ``[T, I]``: what the users of a type want; a row adds up to their number
         - parent ``[T]``, offset ``[T]``: the edge of a type to its parent
         - base ``[P, G]``: edges of parents to communities
         - shortcut ``[T, G]``: edges of types to communities
@@ -450,19 +447,12 @@ def group(
     Learning ends when this share of the time is over.
     """
     n_groups = min(n_groups, len(rows))
-    means = MiniBatchKMeans(n_groups, n_init=1, batch_size=_BATCH, max_iter=30, random_state=random.randint(2**31))
     if monitor.max_time is None:
-        labels = means.fit_predict(rows)
+        means = k_means(rows, n_groups, random.randint(2**31), batch_size=_BATCH)
+        labels = means.labels_
     else:
-        means.set_params(compute_labels=False)
-        n_rows = max(_LEAST_BATCH, 3 * n_groups)
-        for part in chain.from_iterable(parts(len(rows), n_rows) for _ in range(means.max_iter)):
-            if part.start == 0:
-                shuffled = random.permutation(len(rows))
-            if part.stop - part.start >= n_groups:
-                means.partial_fit(rows[shuffled[part]])
-            if monitor.due(share):
-                break
+        batch_size = max(_LEAST_BATCH, 3 * n_groups)
+        means = k_means_in_time(rows, n_groups, random, batch_size, lambda: monitor.due(share))
         labels = means.predict(rows)
     centers = unit(means.cluster_centers_)
     return labels.astype(np.int64), np.einsum("ij,ij->i", rows, centers[labels])

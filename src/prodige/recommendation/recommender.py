@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import MAX_INT32, check_ids
 from prodige.graph import fileformat
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
 from prodige.progress import Callback, Monitor
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
+from prodige.threads import count_threads
 
 if TYPE_CHECKING:
     from typing import Self

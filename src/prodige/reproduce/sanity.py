@@ -24,14 +24,14 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
-from tqdm.auto import tqdm
 
-from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
 from prodige.learning.embedding import GraphEmbedding
 from prodige.learning.sparsity import Importance
 from prodige.learning.training import fit
 from prodige.metric import candidates
+from prodige.progress import Bar
+from prodige.threads import count_threads
 
 Start = Literal["distances", "equal"]
 PAPER = {"graphs": 100, "recovered": 91, "within_1e-3": 100}
@@ -149,7 +149,7 @@ def run(
     jobs = joblib.Parallel(n_jobs=min(count_threads(n_jobs), n_graphs), return_as="generator")(
         joblib.delayed(run_one)(one, start) for one in seeds
     )
-    outcomes: list[Outcome] = list(tqdm(jobs, total=n_graphs, disable=verbose <= 0, unit="graph"))
+    outcomes: list[Outcome] = list(Bar(jobs, total=n_graphs, disable=verbose <= 0, unit="graph"))
     return {
         "graphs": n_graphs,
         "recovered": sum(outcome.n_missing == 0 for outcome in outcomes),

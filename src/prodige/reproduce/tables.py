@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from prodige.graph.engine import count_threads
 from prodige.provenance import in_words, provenance
-from prodige.threads import torch_threads
+from prodige.threads import count_threads, torch_threads
 
 
 @dataclass(frozen=True)

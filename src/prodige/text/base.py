@@ -19,12 +19,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
 
 from prodige._validation import check_integer
-from prodige.graph.engine import count_threads
 from prodige.text.network import Corpus, Examples, TextNetwork, Training, gradients
 from prodige.text.vocabulary import PADDING, Vocabulary, check_texts
 from prodige.text.words import PPMI, GloVe, NoPairsError
 from prodige.text.wordvectors import WordVectors
-from prodige.threads import one_thread, torch_threads
+from prodige.threads import count_threads, one_thread, torch_threads
 
 # Below so many texts none is set aside: what is left of a few says less than all of them.
 _FEW = 40

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from prodige.graph.fileformat import shortened
 from prodige.graph.graph import Graph
+from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.text.network import TextNetwork
 from prodige.text.vocabulary import PADDING, PATTERN, SPECIAL, Vocabulary
@@ -66,8 +67,8 @@ KINDS = {
 def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any], Arrays]:
     """Return a network whose embedding is an :class:`AnchorEmbedding`, as JSON data and arrays.
 
-    Its graph must be as :func:`prodige.learning.anchors_from_vectors.hang_on_hubs` makes it: tokens on hubs, every hub
-    on every anchor.
+    Its graph must be as :func:`prodige.learning.anchors_from_vectors.attach_to_hubs` makes it: tokens on hubs, every
+    hub on every anchor.
     """
     embedding = network.embedding
     if not isinstance(embedding, (AnchorEmbedding, FrozenAnchorEmbedding)):
@@ -79,18 +80,19 @@ def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any]
         )
     frozen = embedding.freeze() if isinstance(embedding, AnchorEmbedding) else embedding
     graph, n_items = frozen.graph, len(vocabulary)
-    n_hubs = graph.n_hubs - frozen.embedding_dim
+    layout = AnchorLayout.of(graph, frozen.embedding_dim)
     order = alphabetical(vocabulary)
     place = np.empty(n_items, dtype=np.int64)
     place[order] = np.arange(n_items)
     edges = graph.edges
-    is_tokens = edges.i < n_items
-    check_layout(graph, n_items, n_hubs, frozen.embedding_dim)
-    token, hub, weight = place[edges.i[is_tokens]], edges.j[is_tokens] - n_items, edges.weight[is_tokens]
+    check_layout(graph, layout, n_items)
+    of_tokens, of_hubs = layout.kinds(edges.i, edges.j)
+    token, hub = place[edges.i[of_tokens]], edges.j[of_tokens] - layout.first_hub
+    weight = edges.weight[of_tokens]
     by_token = np.lexsort((weight, token))
     token, hub, weight = token[by_token], hub[by_token], weight[by_token]
-    between = np.zeros((n_hubs, frozen.embedding_dim), dtype=np.float32)
-    between[edges.i[~is_tokens] - n_items, edges.j[~is_tokens] - n_items - n_hubs] = edges.weight[~is_tokens]
+    between = np.zeros((layout.n_hubs, layout.n_anchors), dtype=np.float32)
+    between[edges.i[of_hubs] - layout.first_hub, edges.j[of_hubs] - layout.first_anchor] = edges.weight[of_hubs]
     lengths, length_least, length_step = rounded(weight, _TOKEN_STEPS)
     between_codes, between_least, between_step = rounded(between, _HUB_STEPS)
     filters = network.convolution.weight.detach().numpy()
@@ -140,17 +142,16 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     for name in ("length_least", "length_step", "between_least", "between_step", "scale", "unreachable"):
         if not 0 <= float(description[name]) < np.inf or (name == "scale" and not description[name]):
             raise ValueError(f"{name} = {description[name]} is no length")
-    first, second = (index.ravel() for index in np.indices((n_hubs, n_anchors)))
+    layout = AnchorLayout(n_items, n_hubs, n_anchors)
     graph = Graph.from_edges(
-        np.concatenate([token, n_items + first]),
-        np.concatenate([n_items + hub, n_items + n_hubs + second]),
+        *layout.join(token, hub),
         np.concatenate(
             [
                 description["length_least"] + arrays["length"] * np.float32(description["length_step"]),
                 description["between_least"] + arrays["between"].ravel() * np.float32(description["between_step"]),
             ]
         ),
-        n_vertices=n_items + n_hubs + n_anchors,
+        n_vertices=layout.n_vertices,
         n_items=n_items,
     )
     embedding = FrozenAnchorEmbedding(
@@ -171,17 +172,17 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     return network.eval().requires_grad_(False), vocabulary
 
 
-def check_layout(graph: Graph, n_items: int, n_hubs: int, n_anchors: int) -> None:
+def check_layout(graph: Graph, layout: AnchorLayout, n_tokens: int) -> None:
     """Refuse a graph that the arrays of a file cannot hold."""
     i, j, _ = graph.edges
-    of_token = (i < n_items) & (j >= n_items) & (j < n_items + n_hubs)
-    between = (i >= n_items) & (i < n_items + n_hubs) & (j >= n_items + n_hubs)
-    if graph.n_items != n_items or not (of_token | between).all() or between.sum() != n_hubs * n_anchors:
+    of_token, between = layout.kinds(i, j)
+    is_complete = between.sum() == layout.n_hubs * layout.n_anchors
+    if layout.n_items != n_tokens or not (of_token | between).all() or not is_complete:
         raise ValueError(
-            f"the graph must have {n_items} tokens on hubs, and every hub on every anchor, to be saved with a network; "
-            "make it with AnchorEmbedding.from_vectors"
+            f"the graph must have {n_tokens} tokens on hubs, and every hub on every anchor, to be saved with a "
+            "network; make it with AnchorEmbedding.from_vectors"
         )
-    if n_hubs > _MOST_HUBS or np.bincount(i[of_token], minlength=1).max() > _MOST_EDGES:
+    if layout.n_hubs > _MOST_HUBS or np.bincount(i[of_token], minlength=1).max() > _MOST_EDGES:
         raise ValueError(f"the graph has more than {_MOST_HUBS} hubs, or a token with more than {_MOST_EDGES} edges")
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from prodige import _core
-from prodige.graph.engine import threads_for
+from prodige.threads import threads_for
 
 
 class PooledConvolution(nn.Module):

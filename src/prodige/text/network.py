@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
-from tqdm.auto import tqdm
 
+from prodige.progress import Bar
 from prodige.text.convolution import PooledConvolution, start
 
 BATCH = 64
@@ -232,7 +232,7 @@ class Training:
         average = Average(network)
         best = copy.deepcopy(network) if self.warm else None
         began, waited = time.perf_counter(), 0
-        with gradients(), tqdm(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
+        with gradients(), Bar(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
             try:
                 least = self.judge(network)["validation_loss"] if self.warm else math.inf
                 for epoch in range(self.n_epochs):
@@ -262,7 +262,7 @@ class Training:
         optimizer: torch.optim.Optimizer,
         schedule: torch.optim.lr_scheduler.LRScheduler,
         average: Average,
-        bar: tqdm[Any],
+        bar: Bar,
     ) -> float:
         """Learn from one batch; return its loss."""
         network.train()

@@ -17,14 +17,13 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from tqdm.auto import tqdm
 
 from prodige import _core
 from prodige._validation import MAX_INT32, check_integer
-from prodige.graph.engine import threads_for
+from prodige.progress import Bar
 from prodige.text.vocabulary import SPECIAL, Vocabulary, check_texts
 from prodige.text.wordvectors import WordVectors, fill_special
-from prodige.threads import one_thread
+from prodige.threads import one_thread, threads_for
 
 if TYPE_CHECKING:
     from typing import Self
@@ -218,7 +217,7 @@ class GloVe(WordModel):
             offsets, counts.indices, counts.data, self.n_components, self.x_max, self.alpha, seed, threads
         )
         losses: list[float] = []
-        with tqdm(total=n_epochs, disable=self.verbose <= 0, unit="epoch") as bar:
+        with Bar(total=n_epochs, disable=self.verbose <= 0, unit="epoch") as bar:
             for epoch in range(n_epochs):
                 losses.append(glove.run_epoch(self.learning_rate, threads))
                 if not np.isfinite(losses[-1]):
@@ -311,7 +310,7 @@ class PPMI(WordModel):
         if not 0 <= self.weight < np.inf:
             raise ValueError(f"weight must be a finite number, 0 or more, got {self.weight}; 0.5 is usual")
         random = check_random_state(self.random_state)
-        with tqdm(total=2, disable=self.verbose <= 0, unit="step") as bar:
+        with Bar(total=2, disable=self.verbose <= 0, unit="step") as bar:
             table = mutual_information(counts, self.smoothing, self.shift)
             bar.update()
             k = min(self.n_components, counts.shape[0])

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.compression.paper.bernoulli import BernoulliEdges
+from prodige.metric.candidates import Candidates
 from prodige.metric.space import Space
+from prodige.metric.star import star_radii_of_means
 
 # No weight starts below this part of the mean distance: the slope of softplus would be lost.
 _SHORTEST = 0.02
@@ -87,8 +89,8 @@ class Start:
         target = space.distances(columns).T
         scale = float(target.mean(dtype=np.float64)) or 1.0
         target = target / np.float32(scale)
-        radius = target.sum(axis=1) / (columns.size - np.isin(np.arange(n), columns)).astype(np.float32)
-        radius -= radius.mean() / 2
+        n_others = (columns.size - np.isin(np.arange(n), columns)).astype(np.float32)
+        radius = star_radii_of_means(target.sum(axis=1) / n_others)
         excess = target - radius[:, None] - radius[columns]
 
         # As in k-means: an item fits a group that sees all groups as it does, apart from how far out it is itself.
@@ -124,7 +126,7 @@ def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, 
     tail, head = np.repeat(np.arange(n), pool.size), np.tile(pool, n)
     weight = start.weight.ravel()
     if n_neighbors > 0:
-        near = space.neighbors(n_neighbors, n_jobs)
+        near = Candidates.of_neighbors(*space.neighbors(n_neighbors, n_jobs))
         tail, head = np.concatenate([tail, near.i]), np.concatenate([head, near.j])
         weight = np.concatenate([weight, np.maximum(near.weight / start.scale, _SHORTEST)])
     low, high = np.minimum(tail, head), np.maximum(tail, head)

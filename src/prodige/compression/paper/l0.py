@@ -31,14 +31,14 @@ from sklearn.utils import check_random_state
 
 from prodige import _core
 from prodige._validation import check_integer, check_number
-from prodige.compression.fitting import keep_connected, spanning_tree
 from prodige.compression.paper.bernoulli import START, BernoulliEdges, estimate_importance, find_penalty
 from prodige.compression.paper.candidates import Start, choose_n_random, join, most_random, relative_variance
-from prodige.graph.engine import Engine, count_threads
+from prodige.graph.engine import Engine
 from prodige.graph.graph import Graph
+from prodige.graph.spanning import keep_connected, spanning_forest
 from prodige.metric.space import Space
 from prodige.progress import Callback, Monitor, Stopped
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Steps of a whole run; the shares of it when edges begin to be judged, begin to cost something, are as few as the
 # budget wants, and are settled. What is left of the run learns weights alone.
@@ -362,7 +362,7 @@ class Run:
         edges = self.edges
         hopeless = edges.theta <= _HOPELESS
         if edges.size // 50 < hopeless.sum() <= edges.size - self.n_edges:
-            tree = spanning_tree(edges.tail, edges.head, edges.theta, self.space.n_items)
+            tree = spanning_forest(edges.tail, edges.head, edges.theta, self.space.n_items)
             self.edges = edges.keep(~hopeless | tree)
 
     def _settle(self) -> None:

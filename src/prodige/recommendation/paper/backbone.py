@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.compression.fitting import keep_connected, spanning_tree
+from prodige.graph.spanning import keep_connected, spanning_forest
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
 from prodige.recommendation.paper.candidates import SHORTEST
@@ -41,7 +41,7 @@ class Backbone:
         Ends of the edges, as places among the members.
     weights : Weights
         Of the edges, with the state of Adam.
-    worth : ndarray of float64, shape [E]
+    importance : ndarray of float64, shape [E]
         Importance, as a running sum.
     """
 
@@ -140,7 +140,7 @@ def choose_backbone(joined: Candidates, n_users: int, n_edges: int, random: np.r
     ends = np.concatenate([joined.i[edges], joined.j[edges]])
     inside = (np.bincount(ends, minlength=n) > 0) | (np.arange(n) >= n_users)
     importance = inside[joined.i].astype(np.float32) + inside[joined.j] + edges
-    edges |= spanning_tree(joined.i, joined.j, importance - joined.weight / (1 + joined.weight.max(initial=0)), n)
+    edges |= spanning_forest(joined.i, joined.j, importance - joined.weight / (1 + joined.weight.max(initial=0)), n)
     tail, head = joined.i[edges], joined.j[edges]
     inside = (np.bincount(np.concatenate([tail, head]), minlength=n) > 1) | (np.arange(n) >= n_users)
     inside[tail[~inside[tail] & ~inside[head]]] = True  # one of two that have only each other

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from prodige import _core
-from prodige.graph.engine import Engine, count_threads
+from prodige.graph.engine import Engine
 from prodige.graph.graph import Graph
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
@@ -40,7 +40,7 @@ from prodige.recommendation.paper.backbone import Backbone, choose_backbone
 from prodige.recommendation.paper.candidates import SHORTEST, CandidateEdges, join
 from prodige.recommendation.paper.softmax import reach, softmax_loss
 from prodige.recommendation.paper.users import MOST_ANCHORS, Anchors, Choice, draw_positives
-from prodige.threads import one_thread
+from prodige.threads import count_threads, one_thread
 
 # Steps of a whole run, the shares of it between which the skeleton is thinned, and those after which users choose
 # anchors again: late, when searches are fast. What is left of the run learns weights, in ever smaller steps.
@@ -90,11 +90,11 @@ def fit_ranking(
         interactions, and all pairs of ``user_items``; those pairs alone; or 50 random edges of each vertex.
     numbers_per_item : float
         Memory: one number per vertex and two per edge, divided by the vertices, which are users and items.
-    pace : Pace, optional
+    monitor : Monitor, optional
         How long to take, with callbacks and progress; :data:`N_STEPS` steps when left out. The loss it records is that
         of the step's sources, in nats.
     random_state : int, RandomState or None
-        A seed gives the same graph with any number of threads, unless ``pace`` goes by time.
+        A seed gives the same graph with any number of threads, unless ``monitor`` goes by time.
     n_jobs : int, optional
         Threads; all available processors when left out.
 
