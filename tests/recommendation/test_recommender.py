@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from prodige import Graph, GraphRecommender
 from prodige.graph.fileformat import FileFormatError
-from prodige.progress import Status
+from prodige.progress import Record
 from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
 from prodige.recommendation.recommender import EDGES
 from strategies import crowds, many
@@ -55,7 +55,7 @@ def test_better_than_chance_within_the_budget(edges: Any) -> None:
     assert 4 < model.numbers_per_item_ <= 6
     assert model.graph_.n_items == 360
     assert model.stopped_ == "finished"
-    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+    assert model.history_[-1].loss < model.history_[0].loss
 
 
 def test_kinds_of_matrices_and_repeated_pairs(train: csr_array, model: GraphRecommender) -> None:
@@ -72,10 +72,10 @@ def test_parameters_can_be_cloned(train: csr_array, model: GraphRecommender) -> 
 
 
 def test_callbacks_stop_the_fit(train: csr_array) -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
 
-    def third(status: Status) -> bool:
-        seen.append(status)
+    def third(record: Record) -> bool:
+        seen.append(record)
         return len(seen) == 3
 
     model = GraphRecommender(random_state=0, callbacks=[third]).fit(train)
@@ -109,7 +109,7 @@ def test_a_time_limit_holds_for_all_that_a_fit_does() -> None:
 def test_any_number_of_threads_gives_the_same_graph(edges: Any) -> None:
     interacted = many(2000, 500)
     graphs = [
-        GraphRecommender(5, edges, random_state=0, n_jobs=n_jobs, callbacks=[lambda status: status.step == 1])
+        GraphRecommender(5, edges, random_state=0, n_jobs=n_jobs, callbacks=[lambda record: record.step == 1])
         .fit(interacted)
         .graph_
         for n_jobs in (1, 2, 3)
@@ -124,7 +124,7 @@ from prodige.baselines import EASE, SVD
 from strategies import many
 met, digest = many(2000, 500), hashlib.sha256()
 for edges in ("hubs", "normal"):
-    stop = [lambda status: status.step == 1]
+    stop = [lambda record: record.step == 1]
     for column in GraphRecommender(5, edges, random_state=0, n_jobs=1, callbacks=stop).fit(met).graph_.edges:
         digest.update(column.tobytes())
 for model in (EASE(), SVD(random_state=0)):
@@ -210,8 +210,8 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
 def test_ctrl_c_in_a_callback(edges: Any, train: csr_array) -> None:
     for last in (0, 7):
 
-        def press(status: Status, last: int = last) -> None:
-            if status.step == last:
+        def press(record: Record, last: int = last) -> None:
+            if record.step == last:
                 raise KeyboardInterrupt
 
         model = GraphRecommender(6, edges, random_state=0, n_jobs=1, callbacks=[press])
@@ -627,7 +627,7 @@ def test_a_file_is_opened_once(model: GraphRecommender, tmp_path: Path, monkeypa
 
 
 def test_labels_without_room_are_refused_before_the_fit(train: csr_array) -> None:
-    def never(status: Status) -> None:
+    def never(record: Record) -> None:
         pytest.fail("the fit began")
 
     labels = [f"{u} " + "ü" * 20_000 for u in range(200)]  # six bytes each in a file

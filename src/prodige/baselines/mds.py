@@ -44,8 +44,8 @@ class MDS(Vectors):
     Attributes
     ----------
     embedding_ : ndarray of float32, shape [N, n_components]
-    history_ : list of dict
-        One record per step: ``step``, ``loss`` of the batch, ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each step; the loss is that of the batch.
 
     Examples
     --------

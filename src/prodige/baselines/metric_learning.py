@@ -22,6 +22,7 @@ from prodige.baselines.descent import check_rate
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.svd import SVD
 from prodige.learning.training import check_finite, cosine
+from prodige.progress import Record
 from prodige.recommendation.interactions import Ids
 
 # How far items are from the middle at the start. Units matter, as the softmax is over −d itself.
@@ -60,8 +61,8 @@ class MetricLearning(RecommenderBaseline):
     ----------
     user_points_ : ndarray of float32, shape [U, n_components]
     item_points_ : ndarray of float32, shape [I, n_components]
-    history_ : list of dict
-        One record per epoch: ``epoch``, ``loss`` (mean over users), ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each epoch; the loss is the mean over users.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class MetricLearning(RecommenderBaseline):
         users, items = (torch.nn.Parameter(torch.tensor(points)) for points in start(user_items, k, random))
         # A batch moves its users and no others, but all items.
         optimizers = [torch.optim.SparseAdam([users], lr=rate), torch.optim.Adam([items], lr=rate)]
-        self.history_: list[dict[str, float]] = []
+        self.history_: list[Record] = []
         for epoch in tqdm(range(n_epochs), disable=self.verbose <= 0, unit="epoch"):
             total = 0.0
             order = random.permutation(active)
@@ -132,14 +133,9 @@ class MetricLearning(RecommenderBaseline):
                     optimizer.step()
                 total += float(loss.detach()) * batch.size
             check_finite("loss", total, epoch)
-            self.history_.append(
-                {
-                    "epoch": epoch,
-                    "loss": total / active.size,
-                    "learning_rate": float(optimizers[0].param_groups[0]["lr"]),
-                    "seconds": time.perf_counter() - began,
-                }
-            )
+            last = float(optimizers[0].param_groups[0]["lr"])
+            seconds = time.perf_counter() - began
+            self.history_.append(Record(epoch, epoch / n_epochs, total / active.size, seconds, learning_rate=last))
         self.user_points_ = users.detach().numpy()
         self.item_points_ = items.detach().numpy()
         # Who met nothing is in the middle of all others.

@@ -72,8 +72,8 @@ class PoincareMDS(Vectors):
         Points of the unit ball.
     scale_ : float
         What hyperbolic distances are multiplied by.
-    history_ : list of dict
-        One record per step: ``step``, ``loss`` of the batch, ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each step; the loss is that of the batch.
 
     Examples
     --------

@@ -173,7 +173,7 @@ def describe(model: GraphTextClassifier, data: Labelled, seconds: float) -> dict
         "n_words": len(model.vocabulary_) - len(SPECIAL),
         "numbers_per_item": model.numbers_per_item_,
         "validation_accuracy": max(
-            (entry["validation_accuracy"] for entry in model.history_ if entry["stage"] == "graph"), default=None
+            (record.accuracy or 0.0 for record in model.history_ if record.stage == "graph"), default=None
         ),
         "seconds": round(seconds, 3),
     }

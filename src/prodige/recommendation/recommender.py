@@ -21,7 +21,7 @@ from prodige._validation import MAX_INT32, check_ids
 from prodige.graph import fileformat
 from prodige.graph.engine import count_threads
 from prodige.graph.graph import Graph
-from prodige.progress import Callback, Monitor
+from prodige.progress import Callback, Monitor, check_callbacks
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class GraphRecommender(Recommender):
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the fit, and
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the fit, and
         ``graph_`` is as good as it got.
 
     Attributes
@@ -85,8 +85,8 @@ class GraphRecommender(Recommender):
         Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
     numbers_per_item_ : float
         The size reached.
-    history_ : list of dict
-        One entry for each step of the fit.
+    history_ : list of prodige.progress.Record
+        One for each step of the fit.
     stopped_ : {"finished", "callback", "interrupt"}
         How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before users and items are grouped there is
         none to keep, and the model stays as it was.
@@ -131,7 +131,7 @@ class GraphRecommender(Recommender):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callback] | None = (),
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.edges = edges
@@ -258,10 +258,11 @@ class GraphRecommender(Recommender):
         if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
+        check_callbacks(self.callbacks)
 
     def _monitor(self, n_steps: int, start: float) -> Monitor:
         spent = time.perf_counter() - start
-        return Monitor(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
+        return Monitor(n_steps, self.max_time, spent, self.callbacks, self.verbose)
 
     def _become(
         self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any

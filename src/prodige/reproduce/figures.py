@@ -213,7 +213,7 @@ def learning_curves(
     left.set_ylabel("mean squared error")
     right.get_legend().remove()
     errors = {name: [mean_squared_error(one.graph, space) for one in results] for name, results in runs.items()}
-    seconds = {name: [one.history[-1]["seconds"] for one in results] for name, results in runs.items()}
+    seconds = {name: [one.history[-1].seconds for one in results] for name, results in runs.items()}
     facts = {"n_items": len(X), "numbers_per_item": BUDGET, "mse": errors, "seconds": seconds}
     return figure, facts, runs["4"][-1]
 

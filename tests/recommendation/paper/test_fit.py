@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prodige import Graph
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
-from prodige.progress import Monitor, Status
+from prodige.progress import Monitor, Record
 from prodige.recommendation.interactions import check_interactions
 from prodige.recommendation.paper.candidates import CandidateEdges, join
 from prodige.recommendation.paper.fit import Run, edges_allowed, fit_ranking
@@ -128,14 +128,14 @@ def test_finds_what_users_met_next(edges: CandidateEdges, least: float) -> None:
 
 
 def test_loss_falls_and_is_recorded() -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
     monitor = Monitor(40, callbacks=[seen.append])
     graph = fit_ranking(tastes(400, 100), "bipartite", 8, monitor=monitor, random_state=0)
-    losses = [record["loss"] for record in monitor.history]
+    losses = [record.loss for record in monitor.history]
     assert len(losses) == 40
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.05
-    assert seen[-1].n_edges <= graph.n_edges
-    assert seen[0].numbers_per_item > seen[-1].numbers_per_item
+    assert (seen[-1].n_edges or 0) <= graph.n_edges
+    assert (seen[0].numbers_per_item or 0) > (seen[-1].numbers_per_item or 0)
 
 
 @pytest.mark.parametrize("edges", VARIANTS)
@@ -157,8 +157,8 @@ def test_values_of_interactions_do_not_matter() -> None:
 
 @pytest.mark.parametrize("last", [0, 5, 19])
 def test_interrupt_returns_a_graph(last: int) -> None:
-    def interrupt(status: Status) -> None:
-        if status.step == last:
+    def interrupt(record: Record) -> None:
+        if record.step == last:
             raise KeyboardInterrupt
 
     monitor = Monitor(20, callbacks=[interrupt])
@@ -169,7 +169,7 @@ def test_interrupt_returns_a_graph(last: int) -> None:
 
 
 def test_callbacks_end_a_run() -> None:
-    monitor = Monitor(20, callbacks=[lambda status: status.step == 2])
+    monitor = Monitor(20, callbacks=[lambda record: record.step == 2])
     graph = fit_ranking(tastes(), "normal", 4, monitor=monitor, random_state=0)
     assert monitor.stopped == "callback"
     assert len(monitor.history) == 3

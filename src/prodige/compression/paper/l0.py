@@ -37,7 +37,7 @@ from prodige.compression.paper.candidates import Start, choose_n_random, join, m
 from prodige.graph.engine import Engine, count_threads
 from prodige.graph.graph import Graph
 from prodige.metric.space import Space
-from prodige.progress import Callback, Monitor, Stopped
+from prodige.progress import Callback, Monitor, Record, Stopped
 from prodige.threads import one_thread
 
 # Steps of a whole run; the shares of it when edges begin to be judged, begin to cost something, are as few as the
@@ -75,9 +75,8 @@ class L0Result:
     ----------
     graph : Graph
         Connects all items; no hubs.
-    history : list of dict
-        One record per step: ``step``, ``progress``, ``loss``, ``n_edges`` (those with p ≥ 0.5), ``numbers_per_item``,
-        ``lambda_``, ``seconds``.
+    history : list of prodige.progress.Record
+        One for each step; its edges are those with p ≥ 0.5.
     lambda_ : float
         The price that met the budget, in squared distances; 0 where all candidates fit in.
     stopped : {"finished", "callback", "interrupt"}
@@ -85,7 +84,7 @@ class L0Result:
     """
 
     graph: Graph
-    history: list[dict[str, float]]
+    history: list[Record]
     lambda_: float
     stopped: Stopped
 
@@ -126,7 +125,7 @@ def fit_l0(
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the run.
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the run.
     n_steps : int
         Length of the run.
     max_time : float, optional
@@ -161,7 +160,7 @@ def fit_l0(
     if max_time is not None:
         max_time = check_number("max_time", max_time)
     n_steps = check_integer("n_steps", n_steps, 1, 2**31)
-    monitor = Monitor(n_steps, max_time, callbacks=list(callbacks or ()), verbose=verbose)
+    monitor = Monitor(n_steps, max_time, callbacks=callbacks, verbose=verbose)
     n = space.n_items
     n_edges = edges_allowed(numbers_per_item, n)
     random = check_random_state(random_state)
@@ -179,12 +178,9 @@ def fit_l0(
         for progress in monitor.run():
             loss = run.step(progress)
             likely = run.edges.n_likely
-            monitor.record(progress, loss, likely, (n + 2 * likely) / n)
-            monitor.history[-1]["lambda_"] = run.lambda_
+            monitor.record(progress, loss, likely, (n + 2 * likely) / n, run.lambda_)
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
-        if monitor.history:  # a callback may be where it came
-            monitor.history[-1].setdefault("lambda_", run.lambda_)
     return L0Result(run.finish(), monitor.history, run.mean_lambda, monitor.stopped)
 
 
