@@ -28,7 +28,7 @@ from prodige.baselines import (
     RecommenderBaseline,
 )
 from prodige.recommendation.interactions import Recommender
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out
+from prodige.recommendation.ranking import evaluate_ranking, split_leave_one_out
 from strategies import many
 
 # Users of three circles with items of their own, and now and then one of another circle.
@@ -90,7 +90,7 @@ class TestRecommender:
         assert_array_equal(every_score(model), before)
 
     def test_learns_the_circles(self, model: RecommenderBaseline, unfitted: RecommenderBaseline) -> None:
-        train, held_out = leave_one_out(USER_ITEMS, random_state=0)
+        train, held_out = split_leave_one_out(USER_ITEMS, random_state=0)
         report = evaluate_ranking(clone(unfitted).fit(train), train, held_out, k=10)
         if not isinstance(unfitted, Popularity):
             assert report.full.hit_ratio[10] > 0.6

@@ -754,7 +754,7 @@ def test_blocks_of_distances_cover_everything(monkeypatch: pytest.MonkeyPatch) -
     compressor = make().fit(BLOBS)
     expected = compressor.graph_.distances()
     for size in (1, 1000, 1 << 24):
-        monkeypatch.setattr(compressor, "_BLOCK", size)
+        monkeypatch.setattr("prodige.compression.compressor._BLOCK", size)
         found = np.full_like(expected, np.nan)
         for rows, distances in compressor.pairwise_distances():
             assert np.isnan(found[rows]).all()

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-import importlib
+import inspect
 import json
 import os
 import pickle
+import pkgutil
 import resource
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from prodige import Graph, GraphRecommender
 from prodige.graph.fileformat import FileFormatError
 from prodige.progress import Record
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.ranking import evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.recommendation.recommender import EDGES
 from strategies import crowds, many
 
@@ -46,7 +47,7 @@ def model(train: csr_array) -> GraphRecommender:
 @pytest.mark.parametrize("edges", EDGES)
 def test_better_than_chance_within_the_budget(edges: Any) -> None:
     interacted = crowds(300, 60)
-    train, held_out = leave_one_out(interacted, random_state=0)
+    train, held_out = split_leave_one_out(interacted, random_state=0)
     model = GraphRecommender(numbers_per_item=6, edges=edges, random_state=0, n_jobs=1).fit(train)
     report = evaluate_ranking(model, train, held_out, sample_negatives(interacted, held_out, 20, random_state=0))
     # Half of the items are of the own crowd: a perfect guess of the crowd gives 10 of 21.
@@ -139,7 +140,7 @@ def test_the_threads_of_openmp_do_not_matter() -> None:
             [sys.executable, "-c", PROGRAM],
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"OMP_NUM_THREADS": n_threads, "PYTHONPATH": str(Path(__file__).parent)},
+            env=os.environ | {"OMP_NUM_THREADS": n_threads, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
         for n_threads in ("1", "3")
     ]
@@ -156,19 +157,19 @@ def test_no_callbacks(train: csr_array) -> None:
 # What a fit does from when there is something to keep.
 LATE = {
     "hubs": [
-        "preferences.Preferences._measure",
-        "preferences.Preferences.of_groups",
-        "communities.Layers.start",
-        "communities.Layers.choose_edges",
-        "communities.Layers.improve",
-        "communities.Layers.to_graph",
-        "recommendation.place_idle",
+        "targets:Preferences._measure",
+        "targets:Preferences.of_groups",
+        "hub_graph:Layers.start",
+        "hub_graph:Layers.choose_edges",
+        "hub_graph:Layers.improve",
+        "hub_graph:Layers.to_graph",
+        "recommender:place_idle",
     ],
     "normal": [
-        "rankfit.Run._choose",
-        "rankfit.Run._calibrate",
-        "rankfit.Run._learn",
-        "rankfit.Run.finish",
+        "paper.fit:RankingFit._choose",
+        "paper.fit:RankingFit._calibrate",
+        "paper.fit:RankingFit._learn",
+        "paper.fit:RankingFit.finish",
     ],
 }
 
@@ -179,10 +180,9 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
     """Pressed once, when a stage has just begun or is just done."""
     interacted = crowds(200, 40).toarray()
     interacted[17] = 0
-    module, *holders, name = stage.split(".")
-    holder: Any = importlib.import_module(f"prodige.{module}")
-    for inner in holders:
-        holder = getattr(holder, inner)
+    module, _, function = stage.partition(":")
+    *holders, name = function.split(".")
+    holder: Any = pkgutil.resolve_name(f"prodige.recommendation.{module}:{'.'.join(holders)}")
     real, n_calls = getattr(holder, name), 0
 
     def pressed(*arguments: Any, **options: Any) -> Any:
@@ -329,7 +329,7 @@ def test_more_than_is_left(train: csr_array, model: GraphRecommender) -> None:
 
 
 def test_unknown_ids_and_shapes(train: csr_array, model: GraphRecommender) -> None:
-    with pytest.raises(IndexError, match=r"users\[0\] = 200 is not a user"):
+    with pytest.raises(IndexError, match=r"userid\[0\] = 200 is not a user"):
         model.recommend(200, train[[0]])
     with pytest.raises(ValueError, match=r"got shape \(1, 39\)"):
         model.recommend(0, train[[0], :39])
@@ -416,6 +416,22 @@ def test_similar_items_and_users(model: GraphRecommender) -> None:
     assert (ids[200:] == -1).all()
     assert np.unique(ids[:200]).size == 200
     assert 7 not in model.similar_users(7, N=3, filter_users=[7])[0]
+    assert set(model.similar_users(7, N=4, users=[9, 7, 11, 9], filter_users=[11])[0]) == {7, 9, -1}
+    assert set(model.similar_items(3, N=4, items=[3, 5, 7], filter_items=[5])[0]) == {3, 7, -1}
+    with pytest.raises(IndexError, match=r"items\[1\] = 40 is not an item"):
+        model.similar_items(3, items=[0, 40])
+
+
+@pytest.mark.parametrize("name", ["recommend", "similar_items", "similar_users"])
+def test_keywords_are_those_of_implicit(name: str) -> None:
+    """But for those that make no sense here; what comes after one of them is given by name only."""
+    implicit = pytest.importorskip("implicit.recommender_base")
+    theirs = inspect.signature(getattr(implicit.RecommenderBase, name)).parameters
+    ours = inspect.signature(getattr(GraphRecommender, name)).parameters
+    missing = {"recalculate_user", "recalculate_item", "item_users"}
+    assert list(ours) == [key for key in theirs if key not in missing]
+    by_place = [key for key, parameter in ours.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+    assert by_place == list(theirs)[: len(by_place)]
 
 
 # -- users without interactions, and new ones ------------------------------------------------------------------------
@@ -468,7 +484,7 @@ def test_new_users_of_a_graph_without_hubs() -> None:
     model.partial_fit_users([60], interacted[[4]])
     ids, _ = model.recommend(60, interacted[[4]], N=5)
     assert (ids % 2 == 0).mean() > 0.5  # of the crowd of user 4
-    with pytest.raises(ValueError, match=r"users\[0\] = 3 is known"):
+    with pytest.raises(ValueError, match=r"userids\[0\] = 3 is known"):
         model.partial_fit_users([3], interacted[[4]])
 
 
@@ -516,7 +532,7 @@ def test_a_failed_placement_changes_nothing(
     assert model.n_users_ == max(200, *[user + 1 for user in users])
 
 
-@pytest.mark.parametrize("stage", ["communities.choose_sizes", "communities.factors", "recommendation.place_idle"])
+@pytest.mark.parametrize("stage", ["hub_graph.choose_sizes", "hub_graph.factors", "recommender.place_idle"])
 def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
     model = GraphRecommender(random_state=0, n_jobs=1).fit(train, item_labels=[f"item {x}" for x in range(40)])
     before, state = model.distances([0, 1]), dict(vars(model))
@@ -524,7 +540,7 @@ def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeyp
     def fails(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(f"prodige.{stage}", fails)
+    monkeypatch.setattr(f"prodige.recommendation.{stage}", fails)
     with pytest.raises(MemoryError):
         model.fit(crowds(300, 50))
     monkeypatch.undo()
@@ -535,7 +551,7 @@ def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeyp
 def test_ids_far_away_are_refused_before_memory_is_taken(train: csr_array, model: GraphRecommender) -> None:
     began = peak_memory()
     with pytest.raises(
-        ValueError, match=r"users\[0\] = 1000000000 skips 999999800 ids, .* about 119.2 GiB; .* from 200"
+        ValueError, match=r"userids\[0\] = 1000000000 skips 999999800 ids, .* about 119.2 GiB; .* from 200"
     ):
         model.partial_fit_users([10**9], train[[0]])
     assert peak_memory() - began < 2**26

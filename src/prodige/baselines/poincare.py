@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state, gen_batches
 
 from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
-from prodige.baselines.classical import Start, best_scale, start
+from prodige.baselines.classical import ClassicalStart, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.baselines.star import radii
 from prodige.graph.engine import count_threads
@@ -173,7 +173,7 @@ def hyperbolic(points: torch.Tensor, sources: torch.Tensor, targets: torch.Tenso
     return torch.log1p(excess + (excess * (excess + 2)).sqrt())
 
 
-def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, float]:
+def hyperbolic_start(begin: ClassicalStart, scale: float | None) -> tuple[torch.Tensor, float]:
     """Return the best of several starts: points of the ball, float64, and the scale that goes with them."""
     length = np.linalg.norm(begin.embedding, axis=1)
     direction = begin.embedding / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
@@ -192,7 +192,7 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     return best[1:]
 
 
-def star_radii(begin: Start) -> NDArray[np.float64]:
+def star_radii(begin: ClassicalStart) -> NDArray[np.float64]:
     """Return the radii of the best star as far as the landmarks tell, 0.05 mean distances or more."""
     n = len(begin.embedding)
     others = np.full(n, len(begin.landmarks))

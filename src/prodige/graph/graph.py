@@ -265,7 +265,7 @@ class Graph:
         array([1., 2., 4.], dtype=float32)
         """
         return self._make(
-            self._edges._replace(weight=packing.rounded(self._edges, bits)), self.n_vertices, self.n_items
+            self._edges._replace(weight=packing.round_weights(self._edges, bits)), self.n_vertices, self.n_items
         )
 
     def save(

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -29,6 +29,9 @@ from prodige.graph.graph import Graph, check_ends
 from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
 from prodige.learning.sparsity import Importance, carry_over
+
+if TYPE_CHECKING:
+    from prodige.metric.candidates import Candidates
 
 IntArray = NDArray[np.int32]
 
@@ -150,6 +153,39 @@ class GraphEmbedding(nn.Module):
         self.forget_draws()
         count_threads(n_jobs)  # refuses nonsense now rather than at the first search
         warn_if_apart(self.n_items, tails, heads, self.n_vertices)
+
+    @classmethod
+    def from_candidates(cls, candidates: Candidates, probability: ArrayLike = 0.9, **options: Any) -> Self:
+        """Return an embedding of candidate edges as :mod:`prodige.metric.candidates` makes them.
+
+        Parameters
+        ----------
+        candidates : prodige.metric.candidates.Candidates
+            Edges, initial weights, and which vertices are items.
+        probability : float or array-like, shape [E]
+            Initial probabilities, in [0, 1].
+        **options
+            Of :class:`GraphEmbedding`; ``weight`` takes the place of the weights of the candidates.
+
+        Examples
+        --------
+        >>> from prodige import GraphEmbedding
+        >>> from prodige.metric import candidates
+        >>> edges = candidates.complete([[0.0], [1.0], [3.0]])
+        >>> GraphEmbedding.from_candidates(edges, probability=1.0)([0]).detach().round(decimals=3)
+        tensor([[0., 1., 3.]])
+        """
+        if not all(hasattr(candidates, name) for name in ("i", "j", "weight", "n_vertices", "n_items")):
+            raise TypeError(
+                f"candidates must be edges as prodige.metric.candidates makes them, got {type(candidates).__name__}; "
+                "edges of your own go into GraphEmbedding(i, j, weight)"
+            )
+        own: dict[str, Any] = {
+            "weight": candidates.weight,
+            "n_vertices": candidates.n_vertices,
+            "n_items": candidates.n_items,
+        }
+        return cls(candidates.i, candidates.j, probability=probability, **(own | options))
 
     # -- what it holds -----------------------------------------------------------------------------------------------
 

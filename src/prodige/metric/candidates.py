@@ -51,7 +51,7 @@ class Candidates:
     >>> from prodige import GraphEmbedding
     >>> from prodige.metric import candidates
     >>> edges = candidates.complete([[0.0], [1.0], [3.0]])
-    >>> GraphEmbedding(edges.i, edges.j, edges.weight, n_items=edges.n_items).n_edges
+    >>> GraphEmbedding.from_candidates(edges).n_edges
     3
     """
 

@@ -24,7 +24,7 @@ from prodige import baselines
 from prodige.datasets import Interactions
 from prodige.graph import fileformat
 from prodige.provenance import provenance
-from prodige.recommendation.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.ranking import RankingReport, evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
 
 # Hit ratios as printed in table 2 of the paper (all 55,187 users), by numbers per user and item, length and method.
@@ -179,9 +179,9 @@ def run(
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from prodige.datasets import Interactions
-    >>> from prodige.recommendation.ranking import leave_one_out, sample_negatives
+    >>> from prodige.recommendation.ranking import split_leave_one_out, sample_negatives
     >>> from prodige.reproduce import table2
-    >>> train, held_out = leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
+    >>> train, held_out = split_leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
     >>> negatives = sample_negatives(train, held_out, 9, random_state=0)
     >>> data = Interactions("toy", train, held_out, negatives, Path("toy.npz"))
     >>> result = table2.run(data, 4, ["popularity", "svd"])
@@ -246,7 +246,7 @@ class Task:
 
     def within(self) -> Task:
         """Return a task of the same kind that is made of the training data alone, to choose settings by."""
-        train, held_out = leave_one_out(self.train, random_state=0)
+        train, held_out = split_leave_one_out(self.train, random_state=0)
         negatives = sample_negatives(self.train, held_out, self.negatives.shape[1], random_state=0)
         return Task(train.astype(bool), held_out, negatives)
 

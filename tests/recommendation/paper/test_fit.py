@@ -16,9 +16,9 @@ from prodige.metric.candidates import Candidates
 from prodige.progress import Monitor, Record
 from prodige.recommendation.interactions import check_interactions
 from prodige.recommendation.paper.candidates import CandidateEdges, join
-from prodige.recommendation.paper.fit import Run, edges_allowed, fit_ranking
+from prodige.recommendation.paper.fit import RankingFit, edges_allowed, fit_ranking
 from prodige.recommendation.paper.softmax import softmax_loss
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out
+from prodige.recommendation.ranking import evaluate_ranking, split_leave_one_out
 from tastes import VARIANTS, components, tastes
 
 
@@ -37,10 +37,10 @@ def check_graph(graph: Graph, joined: Candidates, numbers_per_item: float) -> No
     assert np.array_equal(components(edges.i, edges.j, n), components(joined.i, joined.j, n))
 
 
-def run_of(edges: CandidateEdges = "bipartite", numbers_per_item: float = 5, seed: int = 0) -> Run:
+def run_of(edges: CandidateEdges = "bipartite", numbers_per_item: float = 5, seed: int = 0) -> RankingFit:
     interacted, random = check_interactions(tastes()), np.random.RandomState(seed)
     joined = join(interacted, edges, random)
-    return Run(interacted, joined, edges_allowed(numbers_per_item, joined), random, 1)
+    return RankingFit(interacted, joined, edges_allowed(numbers_per_item, joined), random, 1)
 
 
 class ByDistance:
@@ -121,7 +121,7 @@ def test_meets_the_budget_with_candidates_alone(edges: CandidateEdges, numbers_p
 
 @pytest.mark.parametrize(("edges", "least"), [("normal", 0.8), ("bipartite", 0.8), ("random", 0.7)])
 def test_finds_what_users_met_next(edges: CandidateEdges, least: float) -> None:
-    train, held_out = leave_one_out(tastes(400, 100), random_state=0)
+    train, held_out = split_leave_one_out(tastes(400, 100), random_state=0)
     graph = fit_ranking(train, edges, 4, monitor=Monitor(40), random_state=0)
     report = evaluate_ranking(ByDistance(graph, 400), train, held_out, k=20)
     assert report.full.hit_ratio[20] > least  # a fifth of the items, of which a fifth suits a user

@@ -33,7 +33,7 @@ from prodige import _core
 from prodige._validation import check_integer, check_number
 from prodige.compression.fitting import keep_connected, spanning_tree
 from prodige.compression.paper.bernoulli import START, BernoulliEdges, estimate_importance, find_penalty
-from prodige.compression.paper.candidates import Start, choose_n_random, join, most_random, relative_variance
+from prodige.compression.paper.candidates import StarStart, choose_n_random, join, most_random, relative_variance
 from prodige.graph.engine import Engine, count_threads
 from prodige.graph.graph import Graph
 from prodige.metric.space import Space
@@ -168,12 +168,12 @@ def fit_l0(
         n_random = choose_n_random(n, n_edges, relative_variance(space, random))
     check_integer("n_random", n_random, 1, most_random(n, n_edges))
     pool = np.sort(random.choice(n, n_random, replace=False))
-    start = Start.of(space, pool, random)
+    start = StarStart.of(space, pool, random)
     n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
     edges = join(
         space, pool, start, 0 if monitor.in_a_hurry else n_neighbors, n_threads
     )  # finding neighbours takes long
-    run = Run(space, edges, pool, start, n_edges, random, n_threads)
+    run = L0Fit(space, edges, pool, start, n_edges, random, n_threads)
     try:
         for progress in monitor.run():
             loss = run.step(progress)
@@ -217,7 +217,7 @@ class Losses:
     slope: Floats
 
 
-class Run:
+class L0Fit:
     """The moving parts of one call of :func:`fit_l0`. Distances are in units of their mean."""
 
     def __init__(
@@ -225,7 +225,7 @@ class Run:
         space: Space,
         edges: BernoulliEdges,
         pool: NDArray[np.int64],
-        start: Start,
+        start: StarStart,
         n_edges: int,
         random: np.random.RandomState,
         n_jobs: int,
