@@ -52,8 +52,6 @@ class MetricLearning(RecommenderBaseline):
         Items that stand for all in a step, drawn anew for each; None for all. Time grows with it.
     random_state : int, RandomState or None
         Seed.
-    n_jobs : int, optional
-        One thread works: sums that several share out have other last bits.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -83,7 +81,6 @@ class MetricLearning(RecommenderBaseline):
         n_samples: int | None = 1024,
         *,
         random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -92,7 +89,6 @@ class MetricLearning(RecommenderBaseline):
         self.learning_rate = learning_rate
         self.n_samples = n_samples
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @property

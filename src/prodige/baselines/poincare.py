@@ -62,7 +62,7 @@ class PoincareMDS(Vectors):
     random_state : int, RandomState or None
         A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
 

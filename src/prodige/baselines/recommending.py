@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.graph.engine import count_threads
 from prodige.recommendation.interactions import Ids, Recommender, check_interactions
 from prodige.threads import one_thread
 
@@ -36,8 +35,6 @@ class RecommenderBaseline(Recommender):
     0.6
     """
 
-    n_jobs: int | None
-
     @property
     @abstractmethod
     def numbers_per_item(self) -> float:
@@ -53,7 +50,6 @@ class RecommenderBaseline(Recommender):
         y : ignored
         """
         checked = check_interactions(user_items)
-        count_threads(self.n_jobs)  # refuses what is no number of threads
         # What is learned is put in place in one step, at the end: an error or Ctrl-C leaves what was there before.
         learner = copy.copy(self)
         with one_thread():

@@ -88,7 +88,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
-        Threads; all available processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional

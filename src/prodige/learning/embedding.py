@@ -74,7 +74,7 @@ class GraphEmbedding(nn.Module):
     sparse : bool
         Make sparse gradients, for :class:`torch.optim.SparseAdam`.
     n_jobs : int, optional
-        Threads; all available processors when left out. Results do not depend on it.
+        Threads; all processors that this process may use when left out. Results do not depend on it.
     generator : torch.Generator, optional
         Where samples get their randomness; torch's global generator when left out.
     dtype : torch.dtype, optional

@@ -72,7 +72,7 @@ def run(
     tables : Path, optional
         Folder with results of :mod:`prodige.reproduce.table1`.
     n_jobs : int, optional
-        Threads.
+        Threads; all processors that this process may use when left out.
     report : callable
         Told what is going on.
 

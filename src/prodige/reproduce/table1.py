@@ -111,7 +111,7 @@ def run(
     n_seeds : int
         Fits of each method that depends on a seed; 0 is the first seed.
     n_jobs : int, optional
-        Threads.
+        Threads; all processors that this process may use when left out.
     report : callable
         Told what is going on.
 
@@ -190,7 +190,7 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None) -> Any:
     if method == "l0":
         return DistanceCompressor(budget, method="l0", **common)
     if method in ("constant", "star"):
-        return {"constant": baselines.Constant, "star": baselines.Star}[method](**common)
+        return {"constant": baselines.Constant, "star": baselines.Star}[method](n_jobs=n_jobs)
     kinds = {"pca": baselines.PCA, "mds": baselines.MDS, "poincare": baselines.PoincareMDS}
     return kinds[method](budget, **common)
 

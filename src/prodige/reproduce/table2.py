@@ -164,7 +164,7 @@ def run(
     n_seeds : int
         Fits of each method that depends on a seed; 0 is the first seed.
     n_jobs : int, optional
-        Threads.
+        Threads; all processors that this process may use when left out.
     report : callable
         Told what is going on.
 
@@ -289,9 +289,11 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None, **settings: An
         return GraphRecommender(edges=cast(Any, method), numbers_per_item=budget, **common)
     whole = {"popularity": baselines.Popularity, "item-knn": baselines.ItemKNN, "ease": baselines.EASE}
     if method in whole:
-        return whole[method](**settings, **common)
-    kinds = {"svd": baselines.SVD, "als": baselines.ALS, "bpr": baselines.BPR, "metric": baselines.MetricLearning}
-    return kinds[method](budget, **settings, **common)
+        return whole[method](**settings)
+    if method == "als":
+        return baselines.ALS(budget, **settings, **common)
+    kinds = {"svd": baselines.SVD, "bpr": baselines.BPR, "metric": baselines.MetricLearning}
+    return kinds[method](budget, random_state=seed, **settings)
 
 
 # -- as a table ------------------------------------------------------------------------------------------------------

@@ -71,8 +71,7 @@ class GraphTextClassifier(TextClassifier):
     random_state : int, RandomState or None
         The same seed gives the same model on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads of the native searches and convolutions; all processors when left out, and no more than there is work
-        for.
+        Threads; all processors that this process may use when left out, and no more than there is work for.
     verbose : int
         Above 0 shows progress bars.
     callbacks : sequence of callable, optional

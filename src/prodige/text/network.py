@@ -82,7 +82,7 @@ class TextNetwork(nn.Module):
     n_filters, kernel_size : int
         Of the convolution.
     n_jobs : int, optional
-        Threads of the convolution.
+        Threads; all processors that this process may use when left out.
     generator : torch.Generator, optional
         Where the first weights come from; torch's global generator when left out.
 

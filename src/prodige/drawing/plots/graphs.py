@@ -58,7 +58,7 @@ def plot_graph(
     random_state : int
         Seed of the layout.
     n_jobs : int, optional
-        Threads of the layout.
+        Threads; all processors that this process may use when left out.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure when left out.
 

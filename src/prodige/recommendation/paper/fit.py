@@ -96,7 +96,7 @@ def fit_ranking(
     random_state : int, RandomState or None
         A seed gives the same graph with any number of threads, unless ``pace`` goes by time.
     n_jobs : int, optional
-        Threads; all available processors when left out.
+        Threads; all processors that this process may use when left out.
 
     Returns
     -------
