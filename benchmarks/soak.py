@@ -76,9 +76,7 @@ def train(estimator: str, n_jobs: int | None) -> None:
     X = points()
     edges = hubs(X, 4, random_state=0)
     target = torch.tensor(Space(X).distances(np.arange(len(X))))
-    graph = GraphEmbedding(
-        edges.i, edges.j, edges.weight, 0.9, n_items=edges.n_items, estimator=estimator, n_jobs=n_jobs
-    )
+    graph = GraphEmbedding.from_candidates(edges, estimator=estimator, n_jobs=n_jobs)
     graph.importance = Importance()
     fit(graph, lambda model, s: (model(s) - target[s]).square().mean(1), 20, budget=Budget(4), random_state=0)
     graph.train()([0, 1])

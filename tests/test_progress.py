@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prodige.progress import Bar, Monitor, Status, patience
+from prodige.progress import Bar, Monitor, Record, patience
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
 
@@ -112,16 +112,16 @@ def test_no_callbacks() -> None:
 
 
 def test_history_and_callbacks() -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
     monitor = Monitor(3, callbacks=[seen.append])
     for progress in monitor.run():
         monitor.record(progress, loss=1 - progress, n_edges=10, numbers_per_item=4.5)
-    assert [record["step"] for record in monitor.history] == [0, 1, 2]
-    assert [record["loss"] for record in monitor.history] == pytest.approx([1, 2 / 3, 1 / 3])
-    for record, status in zip(monitor.history, seen, strict=True):
-        assert set(record) == FIELDS
-        assert Status(**record) == status  # type: ignore[arg-type]
-    seconds = [record["seconds"] for record in monitor.history]
+    assert [record.step for record in monitor.history] == [0, 1, 2]
+    assert [record.loss for record in monitor.history] == pytest.approx([1, 2 / 3, 1 / 3])
+    assert monitor.history == seen
+    for record in seen:
+        assert set(record.known()) == FIELDS
+    seconds = [record.seconds for record in monitor.history]
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] <= seconds[-1] <= monitor.seconds
 
@@ -129,11 +129,11 @@ def test_history_and_callbacks() -> None:
 def test_a_callback_stops_the_run_after_all_were_called() -> None:
     calls: list[str] = []
 
-    def first(status: Status) -> bool:
+    def first(record: Record) -> bool:
         calls.append("first")
-        return status.step == 1
+        return record.step == 1
 
-    def second(status: Status) -> None:
+    def second(record: Record) -> None:
         calls.append("second")
 
     monitor = Monitor(10, callbacks=[first, second])

@@ -1,4 +1,4 @@
-"""Progress: how far a run has come, who hears of it, and when it ends.
+"""How far a fit has come, who hears of it, and when it ends.
 
 A run counts its steps, so a seed gives the same graph on the same machine. Only where a time limit is given does the
 clock decide instead; the schedule then stretches or shrinks with it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from tqdm.auto import tqdm
@@ -18,31 +18,56 @@ _HURRY = 3.0
 
 
 @dataclass(frozen=True)
-class Status:
-    """What a callback sees after each step.
+class Record:
+    """One step of a fit: what its callbacks get and what its history is made of.
+
+    Fields that a fit has nothing to say about are None.
 
     Attributes
     ----------
     step : int
+        From 0 on; in fits that learn by epochs, the epoch. Where a fit has several stages, each counts anew.
     progress : float
-        Share of the run that is over.
+        Share of the fit, or of its stage, that was over when the step began.
     loss : float
-        Of this step: the mean squared error of distances, or the cross-entropy of recommendations.
-    n_edges : int
-    numbers_per_item : float
+        Of this step: the mean squared error of distances, or the cross-entropy of recommendations or classes.
     seconds : float
-        Since the run began.
+        Since the fit, or its stage, began.
+    n_edges : int or None
+    numbers_per_item : float or None
+    learning_rate : float or None
+    lambda_ : float or None
+        Penalty on the number of edges.
+    stage : str or None
+        Name of the stage.
+    validation_loss, accuracy : float or None
+        On examples set aside.
+
+    Examples
+    --------
+    >>> from prodige.progress import Record
+    >>> Record(step=0, progress=0.0, loss=2.0, seconds=0.1).known()
+    {'step': 0, 'progress': 0.0, 'loss': 2.0, 'seconds': 0.1}
     """
 
     step: int
     progress: float
     loss: float
-    n_edges: int
-    numbers_per_item: float
     seconds: float
+    n_edges: int | None = None
+    numbers_per_item: float | None = None
+    learning_rate: float | None = None
+    lambda_: float | None = None
+    stage: str | None = None
+    validation_loss: float | None = None
+    accuracy: float | None = None
+
+    def known(self) -> dict[str, Any]:
+        """Return the fields that the fit has something to say about, for a table or a file."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
-Callback = Callable[[Status], Any]
+Callback = Callable[[Record], Any]
 IsOver = Callable[[], bool]
 Stopped = Literal["finished", "callback", "interrupt"]
 Result = TypeVar("Result")
@@ -73,8 +98,8 @@ class Monitor:
         Seconds; replaces the number of steps as the measure of progress.
     spent : float
         Seconds that went by before the run; they count.
-    callbacks : sequence of callable
-        Each is called with a :class:`Status` after every step; one that returns True ends the run.
+    callbacks : sequence of callable, optional
+        Each is called with a :class:`Record` after every step; one that returns True ends the run.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -91,14 +116,14 @@ class Monitor:
         n_steps: int,
         max_time: float | None = None,
         spent: float = 0.0,
-        callbacks: Sequence[Callback] | None = (),
+        callbacks: Sequence[Callback] | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_steps = n_steps
         self.max_time = max_time
-        self.callbacks = tuple(callbacks or ())
+        self.callbacks = check_callbacks(callbacks)
         self.verbose = verbose
-        self.history: list[dict[str, float]] = []
+        self.history: list[Record] = []
         self.stopped: Stopped = "finished"
         self.spent = spent
         self.until = 1.0
@@ -159,9 +184,7 @@ class Monitor:
                 step += 1
                 if self.history:
                     last = self.history[-1]
-                    bar.set_postfix(
-                        loss=f"{last['loss']:.5g}", numbers=f"{last['numbers_per_item']:.2f}", refresh=False
-                    )
+                    bar.set_postfix(loss=f"{last.loss:.5g}", numbers=f"{last.numbers_per_item:.2f}", refresh=False)
                 bar.update(round(100 * progress) - bar.n)
             bar.update(100 - bar.n)
 
@@ -171,13 +194,40 @@ class Monitor:
         room = self.until * self.max_time - self.spent
         return (self.seconds - self.spent) / room if room > 0 else 1.0
 
-    def record(self, progress: float, loss: float, n_edges: int, numbers_per_item: float) -> None:
+    def record(
+        self, progress: float, loss: float, n_edges: int, numbers_per_item: float, lambda_: float | None = None
+    ) -> None:
         """Note a step in the history and tell the callbacks."""
-        status = Status(len(self.history), progress, loss, n_edges, numbers_per_item, self.seconds)
-        self.history.append(asdict(status))
-        answers = [callback(status) for callback in self.callbacks]  # every one is called, whatever others say
-        if any(answers):
+        record = Record(len(self.history), progress, loss, self.seconds, n_edges, numbers_per_item, lambda_=lambda_)
+        self.history.append(record)
+        if tell(self.callbacks, record):
             self.stopped = "callback"
+
+
+def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Return the callbacks; None stands for none.
+
+    Examples
+    --------
+    >>> from prodige.progress import check_callbacks
+    >>> check_callbacks([3])
+    Traceback (most recent call last):
+        ...
+    TypeError: callbacks must be functions of a prodige.progress.Record, got 3
+    """
+    if callable(callbacks):
+        raise TypeError("callbacks must be a sequence of functions, got one; put it into a list")
+    found = () if callbacks is None else tuple(callbacks)
+    for callback in found:
+        if not callable(callback):
+            raise TypeError(f"callbacks must be functions of a prodige.progress.Record, got {callback!r}")
+    return found
+
+
+def tell(callbacks: Sequence[Callback], record: Record) -> bool:
+    """Call every callback, whatever others say; return whether one of them ends the fit."""
+    answers = [callback(record) for callback in callbacks]
+    return any(answers)
 
 
 def never() -> bool:

@@ -12,9 +12,10 @@ from scipy.spatial.distance import cdist
 from prodige.baselines import MDS
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.metric.space import Space
+from prodige.progress import Record
 
 
-def run(distances: Any, n_steps: int = 50, **changes: Any) -> list[dict[str, float]]:
+def run(distances: Any, n_steps: int = 50, **changes: Any) -> list[Record]:
     factor = torch.nn.Parameter(torch.tensor(1.0))
     options: dict[str, Any] = {"unit": 2.0, "batch_size": 2, "random": np.random.RandomState(0), "began": 0.0}
     return descend(
@@ -29,18 +30,18 @@ def run(distances: Any, n_steps: int = 50, **changes: Any) -> list[dict[str, flo
 def test_loss_is_in_units_of_the_data_and_the_rate_falls() -> None:
     history = run(lambda sources: torch.zeros(len(sources), 3), n_steps=4, batch_size=3)
     # All pairs, an item and itself among them: the squares of 1, 2 and 3, twice each, over nine.
-    assert [record["loss"] for record in history] == pytest.approx([28 / 9] * 4)
-    assert [record["step"] for record in history] == [0, 1, 2, 3]
-    assert [record["learning_rate"] for record in history] == pytest.approx([0.1, 0.0854, 0.05, 0.0146], abs=1e-4)
-    seconds = [record["seconds"] for record in history]
+    assert [record.loss for record in history] == pytest.approx([28 / 9] * 4)
+    assert [record.step for record in history] == [0, 1, 2, 3]
+    assert [record.learning_rate for record in history] == pytest.approx([0.1, 0.0854, 0.05, 0.0146], abs=1e-4)
+    seconds = [record.seconds for record in history]
     assert seconds == sorted(seconds)
 
 
 def test_one_factor_is_learned() -> None:
     space = Space([[0.0], [1.0], [3.0]])
     history = run(lambda sources: torch.from_numpy(space.distances(sources)), n_steps=200, batch_size=3)
-    assert history[0]["loss"] > 1
-    assert history[-1]["loss"] < 1e-6  # the factor is 1 / unit
+    assert history[0].loss > 1
+    assert history[-1].loss < 1e-6  # the factor is 1 / unit
 
 
 def test_nonsense_stops_the_run() -> None:

@@ -48,10 +48,10 @@ def test_better_than_pca_and_ever_better() -> None:
     model = MDS(3, n_steps=200, random_state=0).fit(points)
     assert model.score(points) > 0.5 * PCA(3).fit(points).score(points)
     assert len(model.history_) == 200
-    first, last = (np.mean([record["loss"] for record in part]) for part in (model.history_[:10], model.history_[-10:]))
+    first, last = (np.mean([record.loss for record in part]) for part in (model.history_[:10], model.history_[-10:]))
     assert last < 0.95 * first
     assert last == pytest.approx(-model.score(points), rel=0.1)
-    assert 0 < model.history_[0]["seconds"] < model.history_[-1]["seconds"]
+    assert 0 < model.history_[0].seconds < model.history_[-1].seconds
 
 
 def test_bad_input() -> None:

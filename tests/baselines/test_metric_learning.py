@@ -60,7 +60,7 @@ def test_samples_lead_to_nearly_the_same_place() -> None:
         users, items = torch.from_numpy(model.user_points_), torch.from_numpy(model.item_points_)
         losses.append(float(softmax_loss(users, items, csr_array(table))))
         assert len(model.history_) == 40
-        assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+        assert model.history_[-1].loss < model.history_[0].loss
     assert losses[1] == pytest.approx(losses[0], abs=0.2)
     assert losses[2] == losses[0]
 

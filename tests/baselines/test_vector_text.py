@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from prodige.baselines import VectorTextClassifier
 from prodige.baselines.vector_text import to_codes
+from prodige.progress import Record
 from prodige.text import network
 from prodige.text.network import Training
 
@@ -32,7 +33,7 @@ def test_learns(distill: int | None) -> None:
     model = make(distill=distill, n_epochs=40, n_filters=12).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) > 0.7
     assert model.network_.embedding.weight.shape == (len(model.vocabulary_), 3)
-    stages = {entry["stage"] for entry in model.history_}
+    stages = {record.stage for record in model.history_}
     assert stages == ({"vectors"} if distill is None else {"vectors", "short vectors"})
 
 
@@ -93,8 +94,8 @@ def test_cutting_off_the_largest_lowers_the_error() -> None:
 def test_an_interrupt_is_told_in_both_stages() -> None:
     for stage in ("vectors", "short vectors"):
 
-        def callback(entry: dict[str, Any], stage: str = stage) -> None:
-            if entry["stage"] == stage:
+        def callback(record: Record, stage: str = stage) -> None:
+            if record.stage == stage:
                 raise KeyboardInterrupt
 
         model = make(distill=5, n_epochs=2, callbacks=[callback])

@@ -24,7 +24,7 @@ from prodige.compression import compressor
 from prodige.graph import fileformat
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space
-from prodige.progress import Status
+from prodige.progress import Record
 
 runner = CliRunner()
 
@@ -373,8 +373,8 @@ def test_a_full_disk_leaves_the_old_file(data: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_interrupt_keeps_the_best_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def press(self: FitProgress, status: Status) -> None:
-        if status.step == 3:
+    def press(self: FitProgress, record: Record) -> None:
+        if record.step == 3:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(FitProgress, "__call__", press)

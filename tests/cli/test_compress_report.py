@@ -21,7 +21,7 @@ from prodige.cli import app
 from prodige.cli.progress import FitProgress
 from prodige.compression import compressor
 from prodige.drawing import report
-from prodige.progress import Status
+from prodige.progress import Record
 
 runner = CliRunner()
 
@@ -91,8 +91,8 @@ def test_without_matplotlib(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_fit_has_no_report(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def press(self: FitProgress, status: Status) -> None:
-        if status.step == 3:
+    def press(self: FitProgress, record: Record) -> None:
+        if record.step == 3:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(FitProgress, "__call__", press)

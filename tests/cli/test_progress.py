@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from prodige.cli.progress import FitProgress, in_minutes, sparkline
-from prodige.progress import Status
+from prodige.progress import Record
 
 
 class Clock:
@@ -24,8 +24,8 @@ class Clock:
         return self.now
 
 
-def status(step: int, progress: float, loss: float = 0.0123) -> Status:
-    return Status(step, progress, loss, 1234, 4.5, 1.0)
+def status(step: int, progress: float, loss: float = 0.0123) -> Record:
+    return Record(step, progress, loss, 1.0, 1234, 4.5)
 
 
 def shown(progress: FitProgress, width: int = 100) -> str:

@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_info
 from prodige import DistanceCompressor, Graph
 from prodige.compression import selection
 from prodige.metric.landmarks import Landmarks
-from prodige.progress import Status
+from prodige.progress import Record
 
 Rows = NDArray[np.float64]
 
@@ -352,7 +352,7 @@ def test_any_scale(scale: float, rows: Rows, metric: str, prepared: Callable[[Ro
     found = make(metric=metric, callbacks=[lambda status: heard.append(status.loss)]).fit(odd)
     check_budget(found.graph_, 4, 60)
     assert found.score(odd) / scale**2 == pytest.approx(expected.score(usual), rel=1e-5)
-    assert {record["loss"] for record in found.history_} <= set(heard)
+    assert {record.loss for record in found.history_} <= set(heard)
     assert heard[0] / scale**2 == pytest.approx(told[0], rel=1e-5)
     np.testing.assert_allclose(found.transform(odd[:5]) / scale, expected.transform(usual[:5]), rtol=1e-5, atol=1e-6)
     new, old = (fitted.insert(data[:5]).edges.weight for fitted, data in ((found, odd), (expected, usual)))
@@ -366,7 +366,7 @@ def test_any_scale_by_l0() -> None:
     check_budget(found.graph_, 4, 60)
     assert found.score(scale * X) / scale**2 == pytest.approx(expected.score(X), rel=1e-5)
     assert found.lambda_ / scale**2 == pytest.approx(expected.lambda_, rel=1e-5)
-    assert found.lambda_ == found.history_[-1]["lambda_"] > 0
+    assert found.lambda_ == (found.history_[-1].lambda_ or 0) > 0
 
 
 # -- the fit
@@ -391,20 +391,20 @@ def test_structure_follows_the_data(short_runs: None) -> None:
 def test_fit_is_better_than_a_star_and_knows_its_error() -> None:
     compressor, star = make().fit(BLOBS), make(numbers_per_item=3).fit(BLOBS)
     assert compressor.score(BLOBS) > 0.2 * star.score(BLOBS)
-    assert -compressor.history_[-1]["loss"] == pytest.approx(compressor.score(BLOBS), rel=0.2)
+    assert -compressor.history_[-1].loss == pytest.approx(compressor.score(BLOBS), rel=0.2)
     assert make(numbers_per_item=8).fit(BLOBS).score(BLOBS) > compressor.score(BLOBS)
 
 
 def test_history(short_runs: None) -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
     compressor = make(callbacks=[seen.append]).fit(BLOBS)
     assert len(compressor.history_) == len(seen) == 8
     for step, record in enumerate(compressor.history_):
-        assert set(record) == FIELDS
-        assert record["step"] == seen[step].step == step
-        assert record["loss"] == seen[step].loss > 0
-        assert record["progress"] == step / 8
-    assert compressor.history_[-1]["n_edges"] == compressor.graph_.n_edges
+        assert set(record.known()) == FIELDS
+        assert record.step == seen[step].step == step
+        assert record.loss == seen[step].loss > 0
+        assert record.progress == step / 8
+    assert compressor.history_[-1].n_edges == compressor.graph_.n_edges
     assert compressor.stopped_ == "finished"
 
 
@@ -442,7 +442,7 @@ def test_any_number_of_threads_gives_the_same_bits(X: Any, parameters: dict[str,
     first, *others = (make(n_jobs=n_jobs, **parameters).fit(X) for n_jobs in (1, 2, 3))
     for other in others:
         assert bits(other.graph_) == bits(first.graph_)
-        assert [record["loss"] for record in other.history_] == [record["loss"] for record in first.history_]
+        assert [record.loss for record in other.history_] == [record.loss for record in first.history_]
         assert other.transform(X[:50]).tobytes() == first.transform(X[:50]).tobytes()
         assert bits(other.insert(X[:50])) == bits(first.insert(X[:50]))
         assert other.score(X) == first.score(X)
@@ -597,9 +597,9 @@ def test_a_refit_leaves_nothing_of_the_fit_before(short_runs: None) -> None:
 def test_order_of_callbacks_and_early_end(short_runs: None) -> None:
     calls: list[str] = []
 
-    def first(status: Status) -> bool:
+    def first(record: Record) -> bool:
         calls.append("first")
-        return status.step == 3
+        return record.step == 3
 
     compressor = make(callbacks=[first, lambda status: calls.append("second")]).fit(BLOBS)
     assert calls == ["first", "second"] * 4
@@ -611,8 +611,8 @@ def test_order_of_callbacks_and_early_end(short_runs: None) -> None:
 @pytest.mark.parametrize("X", [BLOBS, PLANE], ids=["hubs", "neighbors"])
 @pytest.mark.parametrize("step", [0, 5])
 def test_interrupted_fits_have_a_graph(X: Rows, step: int, short_runs: None) -> None:
-    def interrupt(status: Status) -> None:
-        if status.step == step:
+    def interrupt(record: Record) -> None:
+        if record.step == step:
             raise KeyboardInterrupt
 
     compressor = make(callbacks=[interrupt])
@@ -636,7 +636,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
             check_budget(compressor.graph_, 4, len(X))
             assert compressor.stopped_ == "finished"
             # A round of choosing hubs looks at the clock several times.
-            assert all(record["seconds"] <= max_time + 20 for record in compressor.history_)
+            assert all(record.seconds <= max_time + 20 for record in compressor.history_)
             assert (len(compressor.history_) > 4) == (max_time > 1)
 
 
@@ -710,7 +710,7 @@ def test_slow_metrics_keep_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("method", ["budget", "l0"])
 def test_who_ended_the_fit(method: str) -> None:
-    compressor = make(method=method, callbacks=[lambda status: status.step == 2]).fit(BLOBS)
+    compressor = make(method=method, callbacks=[lambda record: record.step == 2]).fit(BLOBS)
     assert compressor.stopped_ == "callback"
 
 

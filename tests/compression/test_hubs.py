@@ -29,7 +29,7 @@ from prodige.compression.hubs import (
 from prodige.metric.candidates import radii_of
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
-from prodige.progress import Monitor, Status
+from prodige.progress import Monitor, Record
 
 
 def clusters(n_items: int, n_features: int = 10, n_clusters: int = 5, seed: int = 0) -> NDArray[np.float64]:
@@ -256,12 +256,12 @@ def test_clusters_are_fitted_better_than_by_a_star() -> None:
 def test_history_is_that_of_the_run() -> None:
     monitor = Monitor(N_STEPS)
     graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
-    n_edges = [record["n_edges"] for record in monitor.history]
+    n_edges = [record.n_edges or 0 for record in monitor.history]
     assert n_edges[-1] == graph.n_edges
     assert n_edges[-1] < max(n_edges)  # from more to fewer
-    assert monitor.history[-1]["numbers_per_item"] == graph.numbers_per_item
-    assert monitor.history[-1]["loss"] == pytest.approx(mean_squared_error(graph.freeze(), POINTS), rel=0.2)
-    assert monitor.history[-1]["loss"] < monitor.history[0]["loss"]
+    assert monitor.history[-1].numbers_per_item == graph.numbers_per_item
+    assert monitor.history[-1].loss == pytest.approx(mean_squared_error(graph.freeze(), POINTS), rel=0.2)
+    assert monitor.history[-1].loss < monitor.history[0].loss
 
 
 def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +273,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
         assert len(monitor.history) in n_steps  # two looks a step, and some to choose hubs
         # A round of choosing hubs looks at the clock several times.
-        assert all(record["seconds"] <= max_time + 20 for record in monitor.history)
+        assert all(record.seconds <= max_time + 20 for record in monitor.history)
         assert monitor.stopped == "finished"
         assert 3.5 < graph.freeze().numbers_per_item <= 4
         check_hub_graph(graph)
@@ -282,10 +282,10 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("step", [0, 12, 13, 100])
 @pytest.mark.parametrize("how", ["callback", "interrupt"])
 def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None:
-    def stop(status: Status) -> bool:
-        if status.step == step and how == "interrupt":
+    def stop(record: Record) -> bool:
+        if record.step == step and how == "interrupt":
             raise KeyboardInterrupt
-        return status.step == step
+        return record.step == step
 
     monitor = Monitor(N_STEPS, callbacks=[stop])
     graph = fit_hubs(LANDMARKS, 4, monitor=monitor, random_state=0, n_jobs=1)
@@ -297,7 +297,7 @@ def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None
 
 
 def test_errors_of_callbacks_are_not_swallowed() -> None:
-    def fail(status: Status) -> None:
+    def fail(record: Record) -> None:
         raise RuntimeError("of the callback")
 
     with pytest.raises(RuntimeError, match="of the callback"):

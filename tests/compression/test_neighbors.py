@@ -28,7 +28,7 @@ from prodige.compression.neighbors import (
 from prodige.metric.candidates import Candidates, knn
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
-from prodige.progress import Monitor, Status
+from prodige.progress import Monitor, Record
 
 Matrix = NDArray[np.float64]
 
@@ -145,10 +145,10 @@ def test_seeds_and_threads() -> None:
 @pytest.mark.parametrize("step", [0, 7, 50])
 @pytest.mark.parametrize("how", ["callback", "interrupt"])
 def test_early_ends_leave_a_graph_within_the_budget(step: int, how: str) -> None:
-    def stop(status: Status) -> bool:
-        if status.step == step and how == "interrupt":
+    def stop(record: Record) -> bool:
+        if record.step == step and how == "interrupt":
             raise KeyboardInterrupt
-        return status.step == step
+        return record.step == step
 
     monitor = Monitor(96, callbacks=[stop])
     graph = fit(Space(np.random.default_rng(0).normal(size=(100, 2))), 4, monitor)

@@ -18,6 +18,7 @@ from torch.func import functional_call
 from prodige import Graph, GraphEmbedding
 from prodige.learning.softplus import inverse_softplus
 from prodige.learning.sparsity import Importance
+from prodige.metric import candidates
 from strategies import Edges, graphs, hub_graph, point_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:the edges leave the items in:UserWarning")
@@ -27,6 +28,17 @@ def make(edges: Edges, **options: Any) -> GraphEmbedding:
     options.setdefault("dtype", torch.float64)
     options.setdefault("probability", 1.0)
     return GraphEmbedding(edges.i, edges.j, edges.weight, n_vertices=edges.n_vertices, n_items=edges.n_items, **options)
+
+
+def test_from_candidates() -> None:
+    edges = candidates.hubs(np.arange(12.0)[:, None], n_hubs=2, random_state=0)
+    embedding = GraphEmbedding.from_candidates(edges, 1.0, n_jobs=1)
+    assert (embedding.n_items, embedding.n_vertices) == (12, 14)
+    np.testing.assert_allclose(embedding.weight.detach(), edges.weight, rtol=1e-5)
+    assert (embedding.probability == 1).all()
+    assert (GraphEmbedding.from_candidates(edges, weight=3.0).weight.detach() - 3).abs().max() < 1e-5
+    with pytest.raises(TypeError, match=r"candidates must be edges as .* got ndarray"):
+        GraphEmbedding.from_candidates(np.ones((3, 2)))  # type: ignore[arg-type]
 
 
 def triangle(**options: Any) -> GraphEmbedding:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from learning.test_embedding import make
 from prodige import GraphEmbedding
 from prodige.learning.estimators import Baseline
-from prodige.learning.training import State, fit
+from prodige.learning.training import fit
+from prodige.progress import Record
 from strategies import Edges, make_edges
 
 UNREACHABLE = 3.0
@@ -228,9 +229,9 @@ def test_score_counts_every_call_of_a_step(calls: str) -> None:
     exact = exact_gradient_of_two(embedding, partner)
     seen: list[torch.Tensor] = []
 
-    def note(state: State) -> None:
-        assert state.embedding.theta_b.grad is not None
-        seen.append(state.embedding.theta_b.grad.clone())
+    def note(record: Record) -> None:
+        assert embedding.theta_b.grad is not None
+        seen.append(embedding.theta_b.grad.clone())
 
     still = torch.optim.SGD(embedding.parameters(), lr=0.0)
     fit(

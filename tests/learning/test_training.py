@@ -14,7 +14,8 @@ import torch
 from learning.test_embedding import make
 from prodige import GraphEmbedding
 from prodige.learning.sparsity import Budget, Importance
-from prodige.learning.training import Callback, State, constant, fit
+from prodige.learning.training import constant, fit
+from prodige.progress import Callback, Record
 from strategies import hub_graph, point_graph
 
 POINTS = point_graph(60, 5, 5)
@@ -38,9 +39,17 @@ def test_learns_with_every_estimator(estimator: str) -> None:
     after = squared(embedding, torch.arange(60)).mean().item()
     assert after < before / 3
     assert not embedding.training
-    assert result.stopped == "finished"
-    assert [record["step"] for record in result.history_] == list(range(150))
-    assert set(result.history_[0]) == {"step", "loss", "n_edges", "numbers_per_item", "learning_rate", "seconds"}
+    assert result.stopped_ == "finished"
+    assert [record.step for record in result.history_] == list(range(150))
+    assert set(result.history_[0].known()) == {
+        "step",
+        "progress",
+        "loss",
+        "n_edges",
+        "numbers_per_item",
+        "learning_rate",
+        "seconds",
+    }
 
 
 def test_sparse_adam() -> None:
@@ -64,7 +73,7 @@ def test_each_estimator_has_the_same_bits_for_any_number_of_threads(estimator: s
             embedding, lambda m, s: (m(s) - 1).square().mean(1), 3, optimizer=optimizer, lambda_=0.01, random_state=3
         )
         assert embedding._engine(None).threads(n_jobs, 32) == n_jobs
-        results.append((embedding.state_dict(), [record["loss"] for record in result.history_]))
+        results.append((embedding.state_dict(), [record.loss for record in result.history_]))
     for state, losses in results[1:]:
         assert losses == results[0][1]
         for name, value in results[0][0].items():
@@ -100,38 +109,38 @@ def test_budget_is_met_and_importance_beats_chance() -> None:
         result = fit(embedding, squared, 300, learning_rate=0.03, budget=Budget(4), random_state=0)
         assert embedding.n_edges == Budget(4).n_edges(60, 64)
         assert embedding.freeze().is_connected
-        sizes = [record["n_edges"] for record in result.history_]
+        sizes = [record.n_edges or 0 for record in result.history_]
         assert sizes == sorted(sizes, reverse=True)
         losses[path] = squared(embedding.eval(), torch.arange(60)).mean().item()
     assert losses["importance"] < losses["chance"]
 
 
 def test_callback_stops_the_run_with_the_best_result() -> None:
-    seen: list[State] = []
+    seen: list[Record] = []
 
-    def stop(state: State) -> bool:
-        seen.append(state)
-        return state.step == 59
+    def stop(record: Record) -> bool:
+        seen.append(record)
+        return record.step == 59
 
     embedding = make(hub_graph(60, 4, 40))
     embedding.importance = Importance(curvature=1e-3)
     result = fit(embedding, squared, 300, budget=Budget(4), callbacks=[stop], random_state=0)
-    assert result.stopped == "callback"
+    assert result.stopped_ == "callback"
     assert len(result.history_) == len(seen) == 60
-    assert seen[-1].progress == pytest.approx(0.2)
+    assert seen[-1].progress == pytest.approx(59 / 300)
     assert embedding.n_edges == Budget(4).n_edges(60, 64)  # not reached yet when it stopped
 
 
 def test_interrupt_returns_what_there_is() -> None:
-    def interrupt(state: State) -> None:
-        if state.step == 30:
+    def interrupt(record: Record) -> None:
+        if record.step == 30:
             raise KeyboardInterrupt
 
     embedding = make(POINTS)
     result = fit(embedding, squared, 100, learning_rate=0.05, callbacks=[interrupt], random_state=0)
-    assert result.stopped == "interrupt"
+    assert result.stopped_ == "interrupt"
     assert len(result.history_) == 31
-    assert squared(embedding.eval(), torch.arange(60)).mean().item() < result.history_[0]["loss"]
+    assert squared(embedding.eval(), torch.arange(60)).mean().item() < result.history_[0].loss
 
 
 def lending() -> tuple[GraphEmbedding, torch.optim.Optimizer, Budget]:
@@ -143,21 +152,21 @@ def lending() -> tuple[GraphEmbedding, torch.optim.Optimizer, Budget]:
     return embedding, optimizer, Budget(4)
 
 
-def finish(state: State) -> bool:
+def finish(record: Record) -> bool:
     return False
 
 
-def stop(state: State) -> bool:
-    return state.step == 8
+def stop(record: Record) -> bool:
+    return record.step == 8
 
 
-def interrupt(state: State) -> None:
-    if state.step == 8:
+def interrupt(record: Record) -> None:
+    if record.step == 8:
         raise KeyboardInterrupt
 
 
-def fail(state: State) -> None:
-    if state.step == 8:
+def fail(record: Record) -> None:
+    if record.step == 8:
         raise OSError("disk full")
 
 
@@ -199,9 +208,9 @@ def test_an_optimiser_goes_on_after_pruning() -> None:
     assert embedding.prune() > 0
     fit(embedding, squared, 5, optimizer=optimizer, random_state=0)
 
-    def prune(state: State) -> None:
-        if state.step == 2:
-            state.embedding.keep(np.arange(state.embedding.n_edges) % 5 > 0)
+    def prune(record: Record) -> None:
+        if record.step == 2:
+            embedding.keep(np.arange(embedding.n_edges) % 5 > 0)
 
     n_edges = embedding.n_edges
     fit(embedding, squared, 30, optimizer=optimizer, callbacks=[prune], random_state=0)
@@ -218,7 +227,7 @@ def test_a_budget_can_be_used_again() -> None:
     sizes = []
     for budget in (used, Budget(5)):
         result = fit(make(large), squared, 30, budget=budget, random_state=0)
-        sizes.append([record["n_edges"] for record in result.history_])
+        sizes.append([record.n_edges for record in result.history_])
     assert sizes[0] == sizes[1]
     assert len(set(sizes[0])) > 10
     by_hand = []
@@ -280,7 +289,7 @@ def interrupted_run(
     state = {f"{n}.{key}": value for n, s in enumerate(optimizer.state.values()) for key, value in s.items()}
     values = None if embedding.importance.is_empty else embedding.importance.values
     assert embedding.n_edges == embedding.theta_b.numel() == embedding.j.numel()
-    return len(result.history_), embedding.state_dict(), state, values, result.stopped
+    return len(result.history_), embedding.state_dict(), state, values, result.stopped_
 
 
 @pytest.mark.repeatable
@@ -321,7 +330,7 @@ def test_an_interrupt_in_the_first_step_leaves_a_graph_within_the_budget() -> No
     embedding = make(hub_graph(60, 4, 5))
     embedding.importance = Importance()
     result = fit(embedding, interrupt, 100, budget=Budget(4), random_state=0)
-    assert result.stopped == "interrupt"
+    assert result.stopped_ == "interrupt"
     assert result.history_ == []
     assert embedding.n_edges == Budget(4).n_edges(60, 64)
     assert embedding.freeze().is_connected
@@ -358,18 +367,18 @@ def test_best_state_is_kept() -> None:
 
     states: list[torch.Tensor] = []
 
-    def note(state: State) -> None:
-        states.append(state.embedding.theta_w.detach().clone())
+    def note(record: Record) -> None:
+        states.append(embedding.theta_w.detach().clone())
 
     result = fit(embedding, positive, 120, learning_rate=0.05, schedule=constant, callbacks=[note], random_state=0)
-    smoothed = [result.history_[0]["loss"]]
+    smoothed = [result.history_[0].loss]
     for record in result.history_[1:]:
-        smoothed.append(0.95 * smoothed[-1] + 0.05 * record["loss"])
+        smoothed.append(0.95 * smoothed[-1] + 0.05 * record.loss)
     best = min(range(19, 120, 20), key=lambda step: smoothed[step])
     assert 59 <= best < 119  # it went wrong from 60 on, and the mean follows
-    assert result.best_loss == pytest.approx(smoothed[best])
+    assert result.best_loss_ == pytest.approx(smoothed[best])
     assert torch.equal(embedding.theta_w, states[best])
-    assert squared(embedding.eval(), torch.arange(60)).mean().item() < result.history_[-1]["loss"] * 0.8
+    assert squared(embedding.eval(), torch.arange(60)).mean().item() < result.history_[-1].loss * 0.8
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
@@ -413,7 +422,7 @@ def test_any_model_that_owns_an_embedding() -> None:
         sources=range(30),
     )
     assert model.scale.item() > 0.2  # learned along
-    assert result.history_[-1]["loss"] < result.history_[0]["loss"] / 3
+    assert result.history_[-1].loss < result.history_[0].loss / 3
 
 
 def test_progress_bar_shows_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -472,7 +481,7 @@ def test_bad_calls(options: dict[str, Any], message: str) -> None:
         ({"sources": [0.5]}, TypeError, "sources must hold integers"),
         ({"sources": 3}, TypeError, "sources must be a sequence of vertices, got 3"),
         ({"callbacks": print}, TypeError, "callbacks must be a sequence of functions"),
-        ({"callbacks": [3]}, TypeError, "callbacks must be functions of a State, got 3"),
+        ({"callbacks": [3]}, TypeError, "callbacks must be functions of a prodige.progress.Record, got 3"),
         ({"learning_rate": "fast"}, TypeError, "learning_rate must be a number, got 'fast'"),
         ({"budget": 4}, TypeError, r"budget must be a .*Budget, got 4; write Budget\(4\)"),
     ],
@@ -484,4 +493,4 @@ def test_calls_of_the_wrong_kind(options: dict[str, Any], error: type[Exception]
 
 
 def test_no_callbacks_are_none() -> None:
-    assert fit(make(POINTS), squared, 2, callbacks=None, random_state=0).stopped == "finished"
+    assert fit(make(POINTS), squared, 2, callbacks=None, random_state=0).stopped_ == "finished"

@@ -284,10 +284,10 @@ def test_items_that_cannot_be_reached_are_not_recommended() -> None:
 def test_bad_questions() -> None:
     model = fitted(SCORES)
     interacted = csr_array(INTERACTED)
-    with pytest.raises(ValueError, match=r"user_items is needed .* user_items=train\[users\]"):
+    with pytest.raises(ValueError, match=r"user_items is needed .* user_items=train\[userid\]"):
         model.recommend([0])
     with pytest.raises(
-        ValueError, match=r"each of the 2 users .* the 12 items, got shape \(7, 12\); pass train\[users\]"
+        ValueError, match=r"each of the 2 users .* the 12 items, got shape \(7, 12\); pass train\[userid\]"
     ):
         model.recommend([0, 1], interacted)
     with pytest.raises(ValueError, match=r"got shape \(1, 11\)"):
@@ -295,7 +295,7 @@ def test_bad_questions() -> None:
     with pytest.raises(ValueError, match=r"got shape \(12,\)"):
         model.recommend([0, 1], INTERACTED[0])
     for users in ([0, 7], [0, -1]):
-        with pytest.raises(IndexError, match=r"users\[1\] = (7|-1) is not a user: .* users 0 to 6"):
+        with pytest.raises(IndexError, match=r"userid\[1\] = (7|-1) is not a user: .* users 0 to 6"):
             model.recommend(users, interacted[:2])
         with pytest.raises(IndexError, match=r"not a user"):
             model.scores(users)
@@ -303,11 +303,11 @@ def test_bad_questions() -> None:
         model.scores([0], [12])
     with pytest.raises(IndexError, match=r"filter_items\[0\] = -1"):
         model.recommend(0, INTERACTED[0], filter_items=[-1])
-    with pytest.raises(TypeError, match=r"users must hold integers \(user ids\)"):
+    with pytest.raises(TypeError, match=r"userid must hold integers \(user ids\)"):
         model.recommend([0.5], INTERACTED[0])
-    with pytest.raises(TypeError, match="users must hold integers"):
+    with pytest.raises(TypeError, match="userid must hold integers"):
         model.scores(["alice"])
-    with pytest.raises(ValueError, match="users must be one-dimensional"):
+    with pytest.raises(ValueError, match="userid must be one-dimensional"):
         model.scores([[0]])
     for n in (0, -1):
         with pytest.raises(ValueError, match="N must be between 1"):

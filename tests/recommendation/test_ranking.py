@@ -17,7 +17,13 @@ from scipy.sparse import csr_array
 
 from prodige.baselines import Popularity
 from prodige.recommendation import ranking
-from prodige.recommendation.ranking import Ranking, RankingReport, evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.ranking import (
+    Ranking,
+    RankingReport,
+    evaluate_ranking,
+    sample_negatives,
+    split_leave_one_out,
+)
 
 
 class Table:
@@ -35,7 +41,7 @@ def make(seed: int, n_users: int = 12, n_items: int = 30, n_values: int = 6) -> 
     rng = np.random.default_rng(seed)
     table = (rng.random((n_users, n_items)) < 0.3).astype(int)
     table[:, 0] = 1
-    train, held_out = leave_one_out(table, random_state=seed)
+    train, held_out = split_leave_one_out(table, random_state=seed)
     negatives = sample_negatives(train, held_out, 4, random_state=seed)
     return rng.integers(0, n_values, table.shape), train, held_out, negatives
 
@@ -69,7 +75,7 @@ def figures(found: list[int], sizes: tuple[int, ...]) -> dict[str, float]:
 def test_one_is_left_out(n_users: int, n_items: int, seed: int) -> None:
     table = np.random.default_rng(seed).integers(0, 3, (n_users, n_items))
     table[0, 0] = 1
-    train, held_out = leave_one_out(table, random_state=seed)
+    train, held_out = split_leave_one_out(table, random_state=seed)
     assert train.dtype == np.float32
     assert held_out.dtype == np.int64
     assert held_out.shape == (n_users,)
@@ -85,14 +91,14 @@ def test_one_is_left_out(n_users: int, n_items: int, seed: int) -> None:
 
 def test_every_item_is_as_likely_to_be_left_out() -> None:
     table = np.tile([0, 1, 1, 0, 1, 1], (8000, 1))
-    _, held_out = leave_one_out(table, random_state=0)
+    _, held_out = split_leave_one_out(table, random_state=0)
     counts = np.bincount(held_out, minlength=6)
     assert counts[[0, 3]].tolist() == [0, 0]
     assert np.abs(counts[[1, 2, 4, 5]] - 2000).max() < 5 * math.sqrt(8000 * 3 / 16)
 
 
 def test_splits_are_seeded() -> None:
-    held = [leave_one_out(np.ones((50, 20)), seed)[1] for seed in (3, 3, 4)]
+    held = [split_leave_one_out(np.ones((50, 20)), seed)[1] for seed in (3, 3, 4)]
     negatives = [sample_negatives(np.eye(50), np.zeros(50, int), 5, seed) for seed in (3, 3, 4)]
     for first, again, other in (held, negatives):
         assert_array_equal(first, again)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
@@ -24,8 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from prodige import Graph, GraphRecommender
 from prodige.graph.fileformat import FileFormatError
-from prodige.progress import Status
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
+from prodige.progress import Record
+from prodige.recommendation.ranking import evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.recommendation.recommender import EDGES
 from strategies import crowds, many
 
@@ -46,7 +47,7 @@ def model(train: csr_array) -> GraphRecommender:
 @pytest.mark.parametrize("edges", EDGES)
 def test_better_than_chance_within_the_budget(edges: Any) -> None:
     interacted = crowds(300, 60)
-    train, held_out = leave_one_out(interacted, random_state=0)
+    train, held_out = split_leave_one_out(interacted, random_state=0)
     model = GraphRecommender(numbers_per_item=6, edges=edges, random_state=0, n_jobs=1).fit(train)
     report = evaluate_ranking(model, train, held_out, sample_negatives(interacted, held_out, 20, random_state=0))
     # Half of the items are of the own crowd: a perfect guess of the crowd gives 10 of 21.
@@ -55,7 +56,7 @@ def test_better_than_chance_within_the_budget(edges: Any) -> None:
     assert 4 < model.numbers_per_item_ <= 6
     assert model.graph_.n_items == 360
     assert model.stopped_ == "finished"
-    assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+    assert model.history_[-1].loss < model.history_[0].loss
 
 
 def test_kinds_of_matrices_and_repeated_pairs(train: csr_array, model: GraphRecommender) -> None:
@@ -72,10 +73,10 @@ def test_parameters_can_be_cloned(train: csr_array, model: GraphRecommender) -> 
 
 
 def test_callbacks_stop_the_fit(train: csr_array) -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
 
-    def third(status: Status) -> bool:
-        seen.append(status)
+    def third(record: Record) -> bool:
+        seen.append(record)
         return len(seen) == 3
 
     model = GraphRecommender(random_state=0, callbacks=[third]).fit(train)
@@ -109,7 +110,7 @@ def test_a_time_limit_holds_for_all_that_a_fit_does() -> None:
 def test_any_number_of_threads_gives_the_same_graph(edges: Any) -> None:
     interacted = many(2000, 500)
     graphs = [
-        GraphRecommender(5, edges, random_state=0, n_jobs=n_jobs, callbacks=[lambda status: status.step == 1])
+        GraphRecommender(5, edges, random_state=0, n_jobs=n_jobs, callbacks=[lambda record: record.step == 1])
         .fit(interacted)
         .graph_
         for n_jobs in (1, 2, 3)
@@ -124,7 +125,7 @@ from prodige.baselines import EASE, SVD
 from strategies import many
 met, digest = many(2000, 500), hashlib.sha256()
 for edges in ("hubs", "normal"):
-    stop = [lambda status: status.step == 1]
+    stop = [lambda record: record.step == 1]
     for column in GraphRecommender(5, edges, random_state=0, n_jobs=1, callbacks=stop).fit(met).graph_.edges:
         digest.update(column.tobytes())
 for model in (EASE(), SVD(random_state=0)):
@@ -156,19 +157,19 @@ def test_no_callbacks(train: csr_array) -> None:
 # What a fit does from when there is something to keep.
 LATE = {
     "hubs": [
-        "recommendation.targets.Preferences._measure",
-        "recommendation.targets.Preferences.of_groups",
-        "recommendation.hub_graph.Layers.start",
-        "recommendation.hub_graph.Layers.choose_edges",
-        "recommendation.hub_graph.Layers.improve",
-        "recommendation.hub_graph.Layers.to_graph",
-        "recommendation.recommender.place_idle",
+        "targets:Preferences._measure",
+        "targets:Preferences.of_groups",
+        "hub_graph:Layers.start",
+        "hub_graph:Layers.choose_edges",
+        "hub_graph:Layers.improve",
+        "hub_graph:Layers.to_graph",
+        "recommender:place_idle",
     ],
     "normal": [
-        "recommendation.paper.fit.Run._choose",
-        "recommendation.paper.fit.Run._calibrate",
-        "recommendation.paper.fit.Run._learn",
-        "recommendation.paper.fit.Run.finish",
+        "paper.fit:RankingFit._choose",
+        "paper.fit:RankingFit._calibrate",
+        "paper.fit:RankingFit._learn",
+        "paper.fit:RankingFit.finish",
     ],
 }
 
@@ -179,8 +180,9 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
     """Pressed once, when a stage has just begun or is just done."""
     interacted = crowds(200, 40).toarray()
     interacted[17] = 0
-    where, _, name = stage.rpartition(".")
-    holder = pkgutil.resolve_name(f"prodige.{where}")
+    module, _, function = stage.partition(":")
+    *holders, name = function.split(".")
+    holder: Any = pkgutil.resolve_name(f"prodige.recommendation.{module}:{'.'.join(holders)}")
     real, n_calls = getattr(holder, name), 0
 
     def pressed(*arguments: Any, **options: Any) -> Any:
@@ -208,8 +210,8 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
 def test_ctrl_c_in_a_callback(edges: Any, train: csr_array) -> None:
     for last in (0, 7):
 
-        def press(status: Status, last: int = last) -> None:
-            if status.step == last:
+        def press(record: Record, last: int = last) -> None:
+            if record.step == last:
                 raise KeyboardInterrupt
 
         model = GraphRecommender(6, edges, random_state=0, n_jobs=1, callbacks=[press])
@@ -327,7 +329,7 @@ def test_more_than_is_left(train: csr_array, model: GraphRecommender) -> None:
 
 
 def test_unknown_ids_and_shapes(train: csr_array, model: GraphRecommender) -> None:
-    with pytest.raises(IndexError, match=r"users\[0\] = 200 is not a user"):
+    with pytest.raises(IndexError, match=r"userid\[0\] = 200 is not a user"):
         model.recommend(200, train[[0]])
     with pytest.raises(ValueError, match=r"got shape \(1, 39\)"):
         model.recommend(0, train[[0], :39])
@@ -414,6 +416,22 @@ def test_similar_items_and_users(model: GraphRecommender) -> None:
     assert (ids[200:] == -1).all()
     assert np.unique(ids[:200]).size == 200
     assert 7 not in model.similar_users(7, N=3, filter_users=[7])[0]
+    assert set(model.similar_users(7, N=4, users=[9, 7, 11, 9], filter_users=[11])[0]) == {7, 9, -1}
+    assert set(model.similar_items(3, N=4, items=[3, 5, 7], filter_items=[5])[0]) == {3, 7, -1}
+    with pytest.raises(IndexError, match=r"items\[1\] = 40 is not an item"):
+        model.similar_items(3, items=[0, 40])
+
+
+@pytest.mark.parametrize("name", ["recommend", "similar_items", "similar_users"])
+def test_keywords_are_those_of_implicit(name: str) -> None:
+    """But for those that make no sense here; what comes after one of them is given by name only."""
+    implicit = pytest.importorskip("implicit.recommender_base")
+    theirs = inspect.signature(getattr(implicit.RecommenderBase, name)).parameters
+    ours = inspect.signature(getattr(GraphRecommender, name)).parameters
+    missing = {"recalculate_user", "recalculate_item", "item_users"}
+    assert list(ours) == [key for key in theirs if key not in missing]
+    by_place = [key for key, parameter in ours.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+    assert by_place == list(theirs)[: len(by_place)]
 
 
 # -- users without interactions, and new ones ------------------------------------------------------------------------
@@ -466,7 +484,7 @@ def test_new_users_of_a_graph_without_hubs() -> None:
     model.partial_fit_users([60], interacted[[4]])
     ids, _ = model.recommend(60, interacted[[4]], N=5)
     assert (ids % 2 == 0).mean() > 0.5  # of the crowd of user 4
-    with pytest.raises(ValueError, match=r"users\[0\] = 3 is known"):
+    with pytest.raises(ValueError, match=r"userids\[0\] = 3 is known"):
         model.partial_fit_users([3], interacted[[4]])
 
 
@@ -514,14 +532,7 @@ def test_a_failed_placement_changes_nothing(
     assert model.n_users_ == max(200, *[user + 1 for user in users])
 
 
-@pytest.mark.parametrize(
-    "stage",
-    [
-        "recommendation.hub_graph.choose_sizes",
-        "recommendation.hub_graph.factors",
-        "recommendation.recommender.place_idle",
-    ],
-)
+@pytest.mark.parametrize("stage", ["hub_graph.choose_sizes", "hub_graph.factors", "recommender.place_idle"])
 def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
     model = GraphRecommender(random_state=0, n_jobs=1).fit(train, item_labels=[f"item {x}" for x in range(40)])
     before, state = model.distances([0, 1]), dict(vars(model))
@@ -529,7 +540,7 @@ def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeyp
     def fails(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(f"prodige.{stage}", fails)
+    monkeypatch.setattr(f"prodige.recommendation.{stage}", fails)
     with pytest.raises(MemoryError):
         model.fit(crowds(300, 50))
     monkeypatch.undo()
@@ -540,7 +551,7 @@ def test_a_failed_fit_leaves_the_old_model(stage: str, train: csr_array, monkeyp
 def test_ids_far_away_are_refused_before_memory_is_taken(train: csr_array, model: GraphRecommender) -> None:
     began = peak_memory()
     with pytest.raises(
-        ValueError, match=r"users\[0\] = 1000000000 skips 999999800 ids, .* about 119.2 GiB; .* from 200"
+        ValueError, match=r"userids\[0\] = 1000000000 skips 999999800 ids, .* about 119.2 GiB; .* from 200"
     ):
         model.partial_fit_users([10**9], train[[0]])
     assert peak_memory() - began < 2**26
@@ -632,7 +643,7 @@ def test_a_file_is_opened_once(model: GraphRecommender, tmp_path: Path, monkeypa
 
 
 def test_labels_without_room_are_refused_before_the_fit(train: csr_array) -> None:
-    def never(status: Status) -> None:
+    def never(record: Record) -> None:
         pytest.fail("the fit began")
 
     labels = [f"{u} " + "ü" * 20_000 for u in range(200)]  # six bytes each in a file

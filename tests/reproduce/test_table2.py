@@ -20,7 +20,7 @@ from prodige.cli import app
 from prodige.cli.reproduce import Budget
 from prodige.datasets import Interactions
 from prodige.recommendation.interactions import Recommender, check_interactions
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.ranking import evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.reproduce import table2
 from prodige.reproduce.tables import Plan
 
@@ -29,7 +29,7 @@ runner = CliRunner()
 CIRCLES = np.kron(np.eye(3), np.ones((20, 12))) * 0.5 + 0.03
 TABLE = np.random.default_rng(0).random(CIRCLES.shape) < CIRCLES
 TABLE[:, ::12] = True
-TRAIN, HELD_OUT = leave_one_out(TABLE, random_state=0)
+TRAIN, HELD_OUT = split_leave_one_out(TABLE, random_state=0)
 NEGATIVES = sample_negatives(TRAIN, HELD_OUT, 12, random_state=0)
 COUNTED = TRAIN.copy()
 COUNTED.data[::3] = 5

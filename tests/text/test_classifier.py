@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from prodige import GraphTextClassifier
 from prodige.graph.fileformat import FileFormatError
+from prodige.progress import Record
 from prodige.text import codec, modelfile, network
 from prodige.text.base import adopt, check_labels, split
 from prodige.text.network import TextNetwork, Training
@@ -65,7 +66,7 @@ def test_learns(model: GraphTextClassifier) -> None:
     assert 4.5 < model.numbers_per_item_ <= model.numbers_per_item
     assert model.graph_.n_items == len(model.vocabulary_)
     assert model.stopped_ == "finished"
-    assert {entry["stage"] for entry in model.history_} == {"vectors", "graph"}
+    assert {record.stage for record in model.history_} == {"vectors", "graph"}
 
 
 def test_each_text_is_predicted_by_itself(model: GraphTextClassifier) -> None:
@@ -382,13 +383,21 @@ def test_what_is_set_aside(classes: list[int], fraction: float) -> None:
 # -- stopping --------------------------------------------------------------------------------------------------------
 
 
-def test_a_callback_ends_a_stage() -> None:
-    entries: list[dict[str, Any]] = []
-    fitted = make(n_epochs=6, callbacks=[entries.append, lambda entry: entry["epoch"] == 0]).fit(TEXTS, LABELS)
-    assert fitted.stopped_ == "callback"
-    assert [(entry["stage"], entry["epoch"]) for entry in entries] == [("vectors", 0), ("graph", 0)]
-    assert fitted.history_ == entries
-    assert fitted.predict(TEXTS).shape == (40,)
+def test_a_callback_ends_the_fit() -> None:
+    records: list[Record] = []
+    for stage, expected in (("vectors", [("vectors", 0)]), ("graph", [("vectors", 0), ("vectors", 1), ("graph", 0)])):
+        records.clear()
+
+        def stop(record: Record, stage: str = stage) -> bool:
+            return record.stage == stage
+
+        fitted = make(n_epochs=2, callbacks=[records.append, stop]).fit(TEXTS, LABELS)
+        assert fitted.stopped_ == "callback"
+        assert [(record.stage, record.step) for record in records] == expected
+        assert fitted.history_ == records
+        assert fitted.predict(TEXTS).shape == (40,)
+    with pytest.raises(TypeError, match="callbacks must be a sequence of functions"):
+        make(callbacks=print).fit(TEXTS, LABELS)
     assert make(callbacks=None).fit(TEXTS, LABELS).stopped_ == "finished"
 
 
@@ -396,8 +405,8 @@ def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **opti
     """A model whose fit is interrupted in this stage."""
     if where == "callback":
 
-        def callback(entry: dict[str, Any]) -> None:
-            if entry["stage"] == stage:
+        def callback(record: Record) -> None:
+            if record.stage == stage:
                 raise KeyboardInterrupt
 
         return make(callbacks=[callback], **options)
@@ -437,7 +446,7 @@ def test_an_interrupt_where_torch_records_no_gradients(stage: str, monkeypatch: 
     """In the first line of ``torch.no_grad`` one leaves it like that; the graph is made all the same."""
     judge = Training.judge
 
-    def interrupted(self: Training, network: TextNetwork) -> dict[str, float]:
+    def interrupted(self: Training, network: TextNetwork) -> tuple[float, float]:
         if self.stage == stage:
             torch.set_grad_enabled(False)
             raise KeyboardInterrupt
@@ -459,14 +468,14 @@ def test_half_a_fit_is_worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """The graph that is made at once when the first stage is interrupted knows what the vectors did."""
     monkeypatch.setattr(network, "_LEAST_STEPS", 300)
 
-    def callback(entry: dict[str, Any]) -> None:
-        if entry["epoch"] == 5:
+    def callback(record: Record) -> None:
+        if record.step == 5:
             raise KeyboardInterrupt
 
     fitted = make(n_filters=8, n_components=8, n_epochs=8, callbacks=[callback])
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         fitted.fit(TEXTS, LABELS)
-    assert {entry["stage"] for entry in fitted.history_} == {"vectors"}
+    assert {record.stage for record in fitted.history_} == {"vectors"}
     assert fitted.score(TEXTS, LABELS) == 1
 
 

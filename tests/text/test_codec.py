@@ -11,7 +11,7 @@ from torch import nn
 
 from prodige import AnchorEmbedding, Graph, GraphEmbedding
 from prodige.learning.anchors import FrozenAnchorEmbedding
-from prodige.text.codec import alphabetical, decode, encode, rounded
+from prodige.text.codec import alphabetical, decode, encode, quantize
 from prodige.text.network import TextNetwork
 from prodige.text.vocabulary import Vocabulary
 
@@ -49,7 +49,7 @@ def test_round_trip(network: TextNetwork) -> None:
 
 
 def test_encoding_again_changes_nothing(network: TextNetwork) -> None:
-    """What is rounded is at whole steps already."""
+    """What is quantize is at whole steps already."""
     description, arrays = encode(network, VOCABULARY)
     again, others = encode(*decode(description, arrays, n_jobs=1))
     for name in ("tokens", "n_edges", "length", "between", "filters", "center"):
@@ -63,14 +63,14 @@ def test_encoding_again_changes_nothing(network: TextNetwork) -> None:
 @pytest.mark.parametrize("n_steps", [127, 255])
 def test_rounding_is_off_by_half_a_step(n_steps: int) -> None:
     values = 5 + np.random.RandomState(0).exponential(size=1000).astype(np.float32)
-    codes, least, step = rounded(values, n_steps)
+    codes, least, step = quantize(values, n_steps)
     assert (codes.min(), codes.max()) == (0, n_steps)
     assert np.abs(least + codes * step - values).max() <= step / 2 * (1 + 1e-4)
 
 
 def test_rounding_of_what_is_all_the_same() -> None:
-    assert rounded(np.full(3, 2.5, np.float32), 127)[1:] == (2.5, 0.0)
-    assert rounded(np.zeros((0, 2), np.float32), 127)[1:] == (0.0, 0.0)
+    assert quantize(np.full(3, 2.5, np.float32), 127)[1:] == (2.5, 0.0)
+    assert quantize(np.zeros((0, 2), np.float32), 127)[1:] == (0.0, 0.0)
 
 
 def test_alphabetical_keeps_padding_and_unknown_first() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from prodige.progress import Record
 from prodige.text import network as text_network
 from prodige.text.network import Average, Corpus, Dropout, Examples, TextNetwork, Training, batches, split_by_length
 
@@ -146,17 +147,20 @@ def groups(model: TextNetwork, rate: float = 0.02) -> list[dict[str, Any]]:
     return [{"params": model.parameters(), "lr": rate}]
 
 
+FIELDS = {"step", "progress", "loss", "seconds", "stage", "validation_loss", "accuracy"}
+
+
 def test_training_learns_and_reports() -> None:
-    entries: list[dict[str, Any]] = []
-    run = training(12, patience=12, report=lambda entry: bool(entries.append(entry)))  # type: ignore[func-returns-value]
+    records: list[Record] = []
+    run = training(12, patience=12, report=lambda record: bool(records.append(record)))  # type: ignore[func-returns-value]
     model = network()
     trained = run.run(model, groups(model))
-    assert [entry["epoch"] for entry in entries] == list(range(12))
-    assert set(entries[0]) == {"stage", "epoch", "loss", "validation_loss", "validation_accuracy", "seconds"}
-    assert entries[-1]["validation_loss"] < entries[0]["validation_loss"]
-    assert entries[-1]["validation_accuracy"] == 1
-    best = min(entry["validation_loss"] for entry in entries)
-    assert run.judge(trained)["validation_loss"] == pytest.approx(best, rel=1e-5)
+    assert [record.step for record in records] == list(range(12))
+    assert set(records[0].known()) == FIELDS
+    assert (records[-1].validation_loss or 0) < (records[0].validation_loss or 0)
+    assert records[-1].accuracy == 1
+    best = min(record.validation_loss or 0.0 for record in records)
+    assert run.judge(trained)[0] == pytest.approx(best, rel=1e-5)
     assert not run.interrupted
 
 
@@ -172,9 +176,9 @@ def test_a_run_ends_when_nothing_gets_better(monkeypatch: pytest.MonkeyPatch) ->
     losses = iter([0.5, 0.3, 0.4, 0.35, 0.1])
     seen: list[TextNetwork] = []
 
-    def judge(self: Training, model: TextNetwork) -> dict[str, float]:
+    def judge(self: Training, model: TextNetwork) -> tuple[float, float]:
         seen.append(copy.deepcopy(model))
-        return {"validation_loss": next(losses), "validation_accuracy": 0.5}
+        return (next(losses), 0.5)
 
     monkeypatch.setattr(Training, "judge", judge)
     model = network()
@@ -185,9 +189,7 @@ def test_a_run_ends_when_nothing_gets_better(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_warm_start_that_nothing_improves_on_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = iter([0.2, 0.5, 0.3])
-    monkeypatch.setattr(
-        Training, "judge", lambda self, model: {"validation_loss": next(losses), "validation_accuracy": 0.5}
-    )
+    monkeypatch.setattr(Training, "judge", lambda self, model: (next(losses), 0.5))
     model = network()
     trained = training(5, patience=2, warm=True).run(model, groups(model))
     assert all(
@@ -197,15 +199,15 @@ def test_a_warm_start_that_nothing_improves_on_is_kept(monkeypatch: pytest.Monke
 
 
 def test_a_report_can_end_a_run() -> None:
-    entries: list[dict[str, Any]] = []
+    records: list[Record] = []
 
-    def report(entry: dict[str, Any]) -> bool:
-        entries.append(entry)
-        return len(entries) == 2
+    def report(record: Record) -> bool:
+        records.append(record)
+        return len(records) == 2
 
     model = network()
     training(5, report=report).run(model, groups(model))
-    assert len(entries) == 2
+    assert len(records) == 2
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -215,9 +217,9 @@ def test_an_interrupt_leaves_the_best_so_far(
     where: str, n_calls: int, warm: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there is anything: the network that came, if it was learned before, or the mean of the steps so far."""
-    entries: list[dict[str, Any]] = []
+    records: list[Record] = []
     model = network()
-    run = training(10, patience=10, warm=warm, report=lambda entry: bool(entries.append(entry)))  # type: ignore[func-returns-value]
+    run = training(10, patience=10, warm=warm, report=lambda record: bool(records.append(record)))  # type: ignore[func-returns-value]
     untouched, calls = getattr(run, where), iter(range(100))
 
     def interrupted(*arguments: Any) -> Any:
@@ -237,10 +239,10 @@ def test_an_interrupt_leaves_the_best_so_far(
     trained = run.run(model, groups(model))
     assert run.interrupted
     monkeypatch.undo()
-    start = run.judge(network())["validation_loss"]
-    reached = run.judge(trained)["validation_loss"]
-    if entries:
-        best = min(entry["validation_loss"] for entry in entries)
+    start = run.judge(network())[0]
+    reached = run.judge(trained)[0]
+    if records:
+        best = min(record.validation_loss or 0.0 for record in records)
         assert reached == pytest.approx(min(best, start) if warm else best, rel=1e-5)
     elif warm:
         assert reached == pytest.approx(start, rel=1e-5)

@@ -32,7 +32,7 @@ class ALS(FactorModel):
     random_state : int, RandomState or None
         Seed of the vectors to start from.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
 

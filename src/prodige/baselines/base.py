@@ -37,11 +37,8 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     ----------
     metric : str or callable
         Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
-    random_state : int, RandomState or None
-        A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
-    verbose : int
+        Threads; all processors that this process may use when left out.
 
     Attributes
     ----------
@@ -64,18 +61,9 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     [(3, 3)]
     """
 
-    def __init__(
-        self,
-        metric: Metric = "euclidean",
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
+    def __init__(self, metric: Metric = "euclidean", *, n_jobs: int | None = None) -> None:
         self.metric = metric
-        self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     @abstractmethod

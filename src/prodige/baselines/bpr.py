@@ -39,8 +39,6 @@ class BPR(RecommenderBaseline):
         Passes over the interactions, each with a random item that the user has not met.
     random_state : int, RandomState or None
         Seed.
-    n_jobs : int, optional
-        One thread works: several of implicit's write over each other, and no seed gives the same again.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -68,7 +66,6 @@ class BPR(RecommenderBaseline):
         n_iterations: int = 100,
         *,
         random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors
@@ -76,7 +73,6 @@ class BPR(RecommenderBaseline):
         self.regularization = regularization
         self.n_iterations = n_iterations
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @property
@@ -94,7 +90,7 @@ class BPR(RecommenderBaseline):
                 learning_rate=check_positive("learning_rate", self.learning_rate),
                 regularization=check_nonnegative("regularization", self.regularization),
                 iterations=n_iterations,
-                num_threads=1,
+                num_threads=1,  # several write over each other, and no seed gives the same again
                 random_state=seed,
             )
             model.fit(csr_matrix(user_items), show_progress=self.verbose > 0)

@@ -17,7 +17,7 @@ _MOST_DISTANCES = 1 << 25
 
 
 @dataclass(frozen=True)
-class Start:
+class ClassicalStart:
     """Where learning starts.
 
     Attributes
@@ -38,7 +38,9 @@ class Start:
     distances: NDArray[np.float32]
 
 
-def start(space: Space, n_components: int, random: np.random.RandomState, n_landmarks: int = N_LANDMARKS) -> Start:
+def start(
+    space: Space, n_components: int, random: np.random.RandomState, n_landmarks: int = N_LANDMARKS
+) -> ClassicalStart:
     """Place all items by classical scaling, scaled to fit the distances, with a little noise.
 
     The noise, a hundredth of the mean distance, parts items that fall on one place, where gradients have no direction.
@@ -64,7 +66,7 @@ def start(space: Space, n_components: int, random: np.random.RandomState, n_land
     embedding = classical_scaling(distances.astype(np.float64), landmarks, n_components)
     embedding *= best_scale(Space(embedding, n_jobs=space.n_jobs).distances(landmarks), distances)
     embedding += random.normal(scale=0.01, size=embedding.shape)
-    return Start(embedding, mean, landmarks, distances)
+    return ClassicalStart(embedding, mean, landmarks, distances)
 
 
 def best_scale(predicted: NDArray[np.float32], target: NDArray[np.float32]) -> float:

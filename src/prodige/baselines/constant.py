@@ -20,11 +20,7 @@ class Constant(Baseline):
     metric : str or callable
         Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
     n_jobs : int, optional
-        Threads; all processors when left out.
-    verbose : int
-        Nothing to show here.
-    random_state : int, RandomState or None
-        Nothing is random here.
+        Threads; all processors that this process may use when left out.
 
     Attributes
     ----------

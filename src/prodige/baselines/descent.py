@@ -15,7 +15,7 @@ import torch
 from prodige._validation import check_integer
 from prodige.learning.training import check_finite, cosine, draw_batches
 from prodige.metric.space import Space
-from prodige.progress import Bar
+from prodige.progress import Bar, Record
 
 
 def descend(
@@ -29,7 +29,7 @@ def descend(
     random: np.random.RandomState,
     began: float,
     verbose: int = 0,
-) -> list[dict[str, float]]:
+) -> list[Record]:
     """Fit modelled distances to those of the space by the mean squared error.
 
     Parameters
@@ -53,9 +53,8 @@ def descend(
 
     Returns
     -------
-    list of dict
-        One record per step: ``step``, ``loss`` (of the batch, in squared units of the data), ``learning_rate`` and
-        ``seconds`` since the clock started.
+    list of Record
+        One for each step; the loss is that of the batch, in squared units of the data.
     """
     n_steps = check_integer("n_steps", n_steps, 1, 2**31)
     batch_size = check_integer("batch_size", batch_size, 1, 2**31)
@@ -75,14 +74,8 @@ def descend(
             check_finite("loss", value, step)
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            history.append(
-                {
-                    "step": step,
-                    "loss": value,
-                    "learning_rate": float(optimizer.param_groups[0]["lr"]),
-                    "seconds": time.perf_counter() - began,
-                }
-            )
+            rate = float(optimizer.param_groups[0]["lr"])
+            history.append(Record(step, step / n_steps, value, time.perf_counter() - began, learning_rate=rate))
             bar.update()
             bar.set_postfix(loss=f"{value:.5g}", refresh=False)
     return history

@@ -26,12 +26,6 @@ class EASE(RecommenderBaseline):
     ----------
     regularization : float
         λ; in units of a user's value squared.
-    random_state : int, RandomState or None
-        Nothing is random here.
-    n_jobs : int, optional
-        One thread works: sums that several share out have other last bits.
-    verbose : int
-        Nothing to show here.
 
     Attributes
     ----------
@@ -52,15 +46,8 @@ class EASE(RecommenderBaseline):
     def __init__(
         self,
         regularization: float = 500.0,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.regularization = regularization
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def numbers_per_item(self) -> float:

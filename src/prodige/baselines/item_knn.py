@@ -27,12 +27,6 @@ class ItemKNN(RecommenderBaseline):
         Most similar items kept for each; all others where there are not as many.
     shrinkage : float
         Added to the product of lengths that a cosine divides by: items that few users met are less alike.
-    random_state : int, RandomState or None
-        Nothing is random here.
-    n_jobs : int, optional
-        One thread works.
-    verbose : int
-        Nothing to show here.
 
     Attributes
     ----------
@@ -55,16 +49,9 @@ class ItemKNN(RecommenderBaseline):
         self,
         n_neighbors: int = 100,
         shrinkage: float = 0.0,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.shrinkage = shrinkage
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def numbers_per_item(self) -> float:

@@ -37,15 +37,15 @@ class MDS(Vectors):
     random_state : int, RandomState or None
         A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
 
     Attributes
     ----------
     embedding_ : ndarray of float32, shape [N, n_components]
-    history_ : list of dict
-        One record per step: ``step``, ``loss`` of the batch, ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each step; the loss is that of the batch.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from prodige.baselines.descent import check_rate
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.svd import SVD
 from prodige.learning.training import check_finite, cosine
-from prodige.progress import Bar
+from prodige.progress import Bar, Record
 from prodige.recommendation.interactions import Ids
 
 # How far items are from the middle at the start. Units matter, as the softmax is over −d itself.
@@ -51,8 +51,6 @@ class MetricLearning(RecommenderBaseline):
         Items that stand for all in a step, drawn anew for each; None for all. Time grows with it.
     random_state : int, RandomState or None
         Seed.
-    n_jobs : int, optional
-        One thread works: sums that several share out have other last bits.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -60,8 +58,8 @@ class MetricLearning(RecommenderBaseline):
     ----------
     user_points_ : ndarray of float32, shape [U, n_components]
     item_points_ : ndarray of float32, shape [I, n_components]
-    history_ : list of dict
-        One record per epoch: ``epoch``, ``loss`` (mean over users), ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each epoch; the loss is the mean over users.
 
     Examples
     --------
@@ -82,7 +80,6 @@ class MetricLearning(RecommenderBaseline):
         n_samples: int | None = 1024,
         *,
         random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -91,7 +88,6 @@ class MetricLearning(RecommenderBaseline):
         self.learning_rate = learning_rate
         self.n_samples = n_samples
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     @property
@@ -113,7 +109,7 @@ class MetricLearning(RecommenderBaseline):
         users, items = (torch.nn.Parameter(torch.tensor(points)) for points in start(user_items, k, random))
         # A batch moves its users and no others, but all items.
         optimizers = [torch.optim.SparseAdam([users], lr=rate), torch.optim.Adam([items], lr=rate)]
-        self.history_: list[dict[str, float]] = []
+        self.history_: list[Record] = []
         for epoch in Bar(range(n_epochs), disable=self.verbose <= 0, unit="epoch"):
             total = 0.0
             order = random.permutation(active)
@@ -132,14 +128,9 @@ class MetricLearning(RecommenderBaseline):
                     optimizer.step()
                 total += float(loss.detach()) * batch.size
             check_finite("loss", total, epoch)
-            self.history_.append(
-                {
-                    "epoch": epoch,
-                    "loss": total / active.size,
-                    "learning_rate": float(optimizers[0].param_groups[0]["lr"]),
-                    "seconds": time.perf_counter() - began,
-                }
-            )
+            last = float(optimizers[0].param_groups[0]["lr"])
+            seconds = time.perf_counter() - began
+            self.history_.append(Record(epoch, epoch / n_epochs, total / active.size, seconds, learning_rate=last))
         self.user_points_ = users.detach().numpy()
         self.item_points_ = items.detach().numpy()
         # Who met nothing is in the middle of all others.

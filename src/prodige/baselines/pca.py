@@ -31,9 +31,7 @@ class PCA(Vectors):
         Seed of scikit-learn's solver for data with very many columns; the exact one is used otherwise. A seed
         gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
-    verbose : int
-        Nothing to show here.
+        Threads; all processors that this process may use when left out.
 
     Attributes
     ----------
@@ -53,13 +51,11 @@ class PCA(Vectors):
         *,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.metric = metric
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fit(self, space: Space) -> None:
         from sklearn.decomposition import PCA as Projection  # noqa: N811 - two PCAs need two names

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state, gen_batches
 
 from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
-from prodige.baselines.classical import Start, best_scale, start
+from prodige.baselines.classical import ClassicalStart, best_scale, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.metric.space import Metric, Space
 from prodige.metric.star import star_radii
@@ -61,7 +61,7 @@ class PoincareMDS(Vectors):
     random_state : int, RandomState or None
         A seed gives the same result on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -71,8 +71,8 @@ class PoincareMDS(Vectors):
         Points of the unit ball.
     scale_ : float
         What hyperbolic distances are multiplied by.
-    history_ : list of dict
-        One record per step: ``step``, ``loss`` of the batch, ``learning_rate``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each step; the loss is that of the batch.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def hyperbolic(points: torch.Tensor, sources: torch.Tensor, targets: torch.Tenso
     return torch.log1p(excess + (excess * (excess + 2)).sqrt())
 
 
-def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, float]:
+def hyperbolic_start(begin: ClassicalStart, scale: float | None) -> tuple[torch.Tensor, float]:
     """Return the best of several starts: points of the ball, float64, and the scale that goes with them."""
     length = np.linalg.norm(begin.embedding, axis=1)
     direction = begin.embedding / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
@@ -191,7 +191,7 @@ def hyperbolic_start(begin: Start, scale: float | None) -> tuple[torch.Tensor, f
     return best[1:]
 
 
-def landmark_radii(begin: Start) -> NDArray[np.float64]:
+def landmark_radii(begin: ClassicalStart) -> NDArray[np.float64]:
     """Return the radii of the best star as far as the landmarks tell, 0.05 mean distances or more."""
     n = len(begin.embedding)
     others = np.full(n, len(begin.landmarks))

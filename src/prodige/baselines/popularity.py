@@ -16,15 +16,6 @@ from prodige.recommendation.interactions import Ids
 class Popularity(RecommenderBaseline):
     """Score an item by the number of users who met it, however often.
 
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-        Nothing is random here.
-    n_jobs : int, optional
-        Nothing takes long here.
-    verbose : int
-        Nothing to show here.
-
     Attributes
     ----------
     popularity_ : ndarray of float32, shape [I]
@@ -35,17 +26,6 @@ class Popularity(RecommenderBaseline):
     >>> Popularity().fit([[1, 5, 0], [0, 1, 0]]).popularity_
     array([1., 2., 0.], dtype=float32)
     """
-
-    def __init__(
-        self,
-        *,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def numbers_per_item(self) -> float:

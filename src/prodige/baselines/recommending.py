@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from prodige.recommendation.interactions import Ids, Recommender, check_interactions
-from prodige.threads import count_threads, one_thread
+from prodige.threads import one_thread
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,8 +35,6 @@ class RecommenderBaseline(Recommender):
     0.6
     """
 
-    n_jobs: int | None
-
     @property
     @abstractmethod
     def numbers_per_item(self) -> float:
@@ -52,7 +50,6 @@ class RecommenderBaseline(Recommender):
         y : ignored
         """
         checked = check_interactions(user_items)
-        count_threads(self.n_jobs)  # refuses what is no number of threads
         # What is learned is put in place in one step, at the end: an error or Ctrl-C leaves what was there before.
         learner = copy.copy(self)
         with one_thread():

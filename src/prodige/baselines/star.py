@@ -27,11 +27,7 @@ class Star(Baseline):
     metric : str or callable
         Any scikit-learn metric name, ``"precomputed"``, or a function of two rows.
     n_jobs : int, optional
-        Threads; all processors when left out.
-    verbose : int
-        Nothing to show here.
-    random_state : int, RandomState or None
-        Nothing is random here: all pairs count.
+        Threads; all processors that this process may use when left out.
 
     Attributes
     ----------

@@ -26,10 +26,6 @@ class SVD(FactorModel):
         table by a number changes no order.
     random_state : int, RandomState or None
         Seed of the vector that the solver starts from; it hardly matters.
-    n_jobs : int, optional
-        The solver uses one thread.
-    verbose : int
-        Nothing to show here.
 
     Attributes
     ----------
@@ -53,14 +49,10 @@ class SVD(FactorModel):
         weight: float = 1.0,
         *,
         random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
     ) -> None:
         self.n_factors = n_factors
         self.weight = weight
         self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def _fit(self, user_items: csr_array) -> None:
         from scipy.sparse.linalg import svds

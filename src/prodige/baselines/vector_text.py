@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from prodige._validation import check_integer
+from prodige.progress import Callback
 from prodige.text import modelfile
 from prodige.text.base import TEACHER_RATE, TextClassifier
 from prodige.text.codec import alphabetical
@@ -73,7 +74,7 @@ class VectorTextClassifier(TextClassifier):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = (),
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.n_components = n_components
         self.bits = bits
@@ -102,7 +103,7 @@ class VectorTextClassifier(TextClassifier):
         weights[PADDING] = 0
         if self.distill is not None:
             network = self._shorten(network, weights)
-            if self.stopped_ != "interrupt":
+            if self.stopped_ == "finished":
                 training = self._training("short vectors", corpus, classes, random, warm=True)
                 network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
                 if training.interrupted:

@@ -156,7 +156,7 @@ def describe(model: GraphTextClassifier, data: Labelled, fitted: Fitted) -> dict
         "n_words": len(model.vocabulary_) - len(SPECIAL),
         "numbers_per_item": model.numbers_per_item_,
         "validation_accuracy": max(
-            (entry["validation_accuracy"] for entry in model.history_ if entry["stage"] == "graph"), default=None
+            (record.accuracy or 0.0 for record in model.history_ if record.stage == "graph"), default=None
         ),
         "seconds": fitted.seconds,
         "interrupted": fitted.interrupted,

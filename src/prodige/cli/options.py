@@ -77,7 +77,12 @@ def header(help: str) -> Any:  # noqa: A002 - as typer calls it
 
 
 JOBS = typer.Option(
-    None, "--jobs", "-j", help="Threads; all processors when left out.", show_default=False, callback=check_jobs
+    None,
+    "--jobs",
+    "-j",
+    help="Threads; all processors that this process may use when left out.",
+    show_default=False,
+    callback=check_jobs,
 )
 SEED = typer.Option(
     0, min=0, max=2**32 - 1, help="The same seed gives the same result on the same machine, with any number of threads."

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from prodige.progress import Status
+    from prodige.progress import Record
 
 # Seconds between two lines where there is no terminal: a log of a short run stays empty.
 SECONDS_PER_LINE = 10.0
@@ -45,9 +45,9 @@ class FitProgress(AbstractContextManager["FitProgress"]):
     Examples
     --------
     >>> from prodige.cli.progress import FitProgress
-    >>> from prodige.progress import Status
+    >>> from prodige.progress import Record
     >>> with FitProgress(shown=False) as progress:
-    ...     progress(Status(step=0, progress=0.5, loss=0.01, n_edges=12, numbers_per_item=4.2, seconds=0.1))
+    ...     progress(Record(step=0, progress=0.5, loss=0.01, seconds=0.1, n_edges=12, numbers_per_item=4.2))
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class FitProgress(AbstractContextManager["FitProgress"]):
         self._stage = "preparing"
         self._rounds = 0
         self._first: tuple[float, float] = (0.0, 0.0)  # time and progress when the round was first heard of
-        self._last: Status | None = None
+        self._last: Record | None = None
         self._losses: list[float] = []
         self._live = (
             Live(console=self._console, transient=True, get_renderable=self.panel, refresh_per_second=8)
@@ -88,15 +88,15 @@ class FitProgress(AbstractContextManager["FitProgress"]):
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, status: Status) -> None:
+    def __call__(self, record: Record) -> None:
         """Show the state after a step: a callback of the fit."""
-        if status.step == 0:  # where two kinds of graph are tried, steps are counted anew for the second
+        if record.step == 0:  # where two kinds of graph are tried, steps are counted anew for the second
             self._rounds += 1
-            self._first = (self._clock(), status.progress)
+            self._first = (self._clock(), record.progress)
             self._losses.clear()
         self._stage = "fitting" if self._rounds <= 1 else f"fitting, graph {self._rounds}"
-        self._last = status
-        self._losses.append(status.loss)
+        self._last = record
+        self._losses.append(record.loss)
         self._say()
 
     def measuring(self) -> None:
@@ -121,10 +121,8 @@ class FitProgress(AbstractContextManager["FitProgress"]):
         if self._last is None or not self._stage.startswith("fitting"):
             return self._stage
         last = self._last
-        return (
-            f"{self._stage} {last.progress:.0%}: {self._measure} {last.loss:.4g}, {last.n_edges:,} edges, "
-            f"{last.numbers_per_item:.2f} numbers an item"
-        )
+        loss = f"{self._stage} {last.progress:.0%}: {self._measure} {last.loss:.4g}"
+        return ", ".join([loss, *size(last)])
 
     def panel(self) -> RenderableType:
         """Return what a terminal shows."""
@@ -144,7 +142,8 @@ class FitProgress(AbstractContextManager["FitProgress"]):
             # Not every terminal has the signs of a curve.
             curve = "" if self._console.options.ascii_only else sparkline(self._losses, _CURVE) + "  "
             table.add_row(self._measure, Text.assemble((curve, "cyan"), f"{self._last.loss:.4g}"))
-            table.add_row("graph", f"{self._last.n_edges:,} edges, {self._last.numbers_per_item:.2f} numbers an item")
+            if size(self._last):
+                table.add_row("graph", ", ".join(size(self._last)))
         table.add_row("time", self._time())
         return Panel(
             table,
@@ -165,6 +164,21 @@ class FitProgress(AbstractContextManager["FitProgress"]):
             return
         self._said = self._clock()
         self._console.print(f"{self.figures()} ({self._time()})", markup=False, highlight=False, soft_wrap=True)
+
+
+def size(record: Record) -> list[str]:
+    """Return the size of the graph in words; nothing where a fit has none yet.
+
+    Examples
+    --------
+    >>> from prodige.cli.progress import size
+    >>> from prodige.progress import Record
+    >>> size(Record(0, 0.5, 0.01, 0.1, n_edges=1200, numbers_per_item=4.2))
+    ['1,200 edges', '4.20 numbers an item']
+    """
+    edges = [] if record.n_edges is None else [f"{record.n_edges:,} edges"]
+    numbers = [] if record.numbers_per_item is None else [f"{record.numbers_per_item:.2f} numbers an item"]
+    return edges + numbers
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

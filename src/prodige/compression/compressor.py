@@ -28,7 +28,7 @@ from prodige.compression.selection import Selection
 from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
-from prodige.progress import Callback
+from prodige.progress import Callback, Record, check_callbacks
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
 
@@ -65,18 +65,18 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
-        Threads; all available processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the fit.
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the fit.
 
     Attributes
     ----------
     graph_ : Graph
         The result; all that is needed to ask for distances.
-    history_ : list of dict
-        One record per step: ``step``, ``progress``, ``loss``, ``n_edges``, ``numbers_per_item``, ``seconds``.
+    history_ : list of prodige.progress.Record
+        One for each step.
     structure_ : {"hubs", "neighbors", "complete", "star", "l0"}
         What kind of graph it became.
     lambda_ : float
@@ -112,7 +112,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callback] | None = (),
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.metric = metric
@@ -217,13 +217,12 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _callbacks(self) -> Sequence[Callback]:
         """Return the callbacks, made to hear of losses in the data's own squared distances."""
-        square = self._unit**2
-        callbacks = self.callbacks or ()
-        if square == 1:
+        callbacks = check_callbacks(self.callbacks)
+        if self._unit == 1:
             return callbacks
 
         def rephrased(callback: Callback) -> Callback:
-            return lambda status: callback(replace(status, loss=status.loss * square))
+            return lambda record: callback(self._in_units_of_data(record))
 
         return [rephrased(callback) for callback in callbacks]
 
@@ -236,12 +235,15 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.graph_ = Graph.from_edges(
             edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
         )
-        for record in self.history_:
-            record["loss"] *= unit**2
+        self.history_ = [self._in_units_of_data(record) for record in self.history_]
         if self.method == "l0":
             self.lambda_ *= unit**2
-            for record in self.history_:
-                record["lambda_"] *= unit**2
+
+    def _in_units_of_data(self, record: Record) -> Record:
+        """Return a record with losses in the data's own squared distances."""
+        square = self._unit**2
+        lambda_ = None if record.lambda_ is None else record.lambda_ * square
+        return replace(record, loss=record.loss * square, lambda_=lambda_)
 
     def _check_data(self, X: Any, reset: bool) -> Any:
         return validate_data(
@@ -255,6 +257,7 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
+        check_callbacks(self.callbacks)
         numbers = self.numbers_per_item
         if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
             raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")

@@ -100,7 +100,7 @@ def fit_local(
         How long to take; :data:`N_STEPS` passes when left out.
     random_state : int, RandomState or None
     n_jobs : int, optional
-        Threads. The result does not depend on it.
+        Threads; all processors that this process may use when left out. The result does not depend on it.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def encode_faces(
     limit : int, optional
         Stop after so many faces.
     n_jobs : int, optional
-        Processes; all processors when left out. A photograph takes a fraction of a second.
+        Processes; all processors that this process may use when left out. A photograph takes a fraction of a second.
     verbose : int
         Above 0 shows a progress bar.
 

@@ -49,7 +49,7 @@ def place(
     random_state : int, RandomState or None
         Which landmarks are drawn. A seed gives the same picture on the same machine, with any number of threads.
     n_jobs : int, optional
-        Threads that look for shortest paths; all available processors when left out.
+        Threads; all processors that this process may use when left out.
 
     Returns
     -------

@@ -184,7 +184,7 @@ def compare(
         tell("measuring")
         measured = evaluate(graph, space, k=N_NEIGHBORS, random_state=random_state)
     history = compressor.history_
-    seconds = history[-1]["seconds"] if history else None
+    seconds = history[-1].seconds if history else None
     entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * fileformat.size(graph, bits) / n, measured, seconds)]
     size = max(1, math.floor(compressor.numbers_per_item))
     common: dict[str, Any] = {"metric": space.metric, "n_jobs": compressor.n_jobs}
@@ -208,7 +208,7 @@ def compare(
 
 def in_python(compressor: DistanceCompressor) -> str:
     """Return an estimator as one writes it, without callbacks, which nobody could repeat."""
-    plain = type(compressor)(**(compressor.get_params() | {"callbacks": (), "verbose": 0}))
+    plain = type(compressor)(**(compressor.get_params() | {"callbacks": None, "verbose": 0}))
     return " ".join(f"{plain!r}.fit(X)".split())
 
 

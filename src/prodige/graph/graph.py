@@ -265,7 +265,7 @@ class Graph:
         array([1., 2., 4.], dtype=float32)
         """
         return self._make(
-            self._edges._replace(weight=packing.rounded(self._edges, bits)), self.n_vertices, self.n_items
+            self._edges._replace(weight=packing.round_weights(self._edges, bits)), self.n_vertices, self.n_items
         )
 
     def save(
@@ -463,7 +463,7 @@ class Graph:
             Vertex ids, in any order, repeated or not; all items when left out. For many items take the sources in
             blocks: the result has S x T entries.
         n_jobs : int, optional
-            Threads; all available processors when left out. The result does not depend on it.
+            Threads; all processors that this process may use when left out. The result does not depend on it.
 
         Returns
         -------
@@ -524,7 +524,7 @@ class Graph:
         k : int
             Number of neighbours.
         n_jobs : int, optional
-            Threads; all available processors when left out.
+            Threads; all processors that this process may use when left out.
 
         Returns
         -------
@@ -562,7 +562,7 @@ class Graph:
         radius : float
             Largest distance, inclusive.
         n_jobs : int, optional
-            Threads; all available processors when left out.
+            Threads; all processors that this process may use when left out.
 
         Returns
         -------

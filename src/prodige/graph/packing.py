@@ -142,16 +142,16 @@ class Packing:
         return np.asarray(self.least * (1 - share) + self.greatest * share, dtype=np.float32)
 
 
-def rounded(edges: Edges, bits: int) -> NDArray[np.float32]:
+def round_weights(edges: Edges, bits: int) -> NDArray[np.float32]:
     """Return weights as they come back from a file with so many bits.
 
     Examples
     --------
     >>> import numpy as np
     >>> from prodige.graph.graph import Edges
-    >>> from prodige.graph.packing import rounded
+    >>> from prodige.graph.packing import round_weights
     >>> edges = Edges(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 1.7, 4.0], np.float32))
-    >>> rounded(edges, bits=2)
+    >>> round_weights(edges, bits=2)
     array([1., 2., 4.], dtype=float32)
     """
     packing = Packing.of(edges, 0, bits)

@@ -63,7 +63,7 @@ def attach_to_hubs(
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads of the graph's searches.
+        Threads; all processors that this process may use when left out.
 
     Examples
     --------

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ from prodige.learning.estimators import Baseline, RunningMean, check_estimator, 
 from prodige.learning.softplus import inverse_softplus
 from prodige.learning.sparsity import Importance, carry_over
 from prodige.threads import count_threads
+
+if TYPE_CHECKING:
+    from prodige.metric.candidates import Candidates
 
 IntArray = NDArray[np.int32]
 
@@ -73,7 +76,7 @@ class GraphEmbedding(nn.Module):
     sparse : bool
         Make sparse gradients, for :class:`torch.optim.SparseAdam`.
     n_jobs : int, optional
-        Threads; all available processors when left out. Results do not depend on it.
+        Threads; all processors that this process may use when left out. Results do not depend on it.
     generator : torch.Generator, optional
         Where samples get their randomness; torch's global generator when left out.
     dtype : torch.dtype, optional
@@ -152,6 +155,39 @@ class GraphEmbedding(nn.Module):
         self.forget_draws()
         count_threads(n_jobs)  # refuses nonsense now rather than at the first search
         warn_if_apart(self.n_items, tails, heads, self.n_vertices)
+
+    @classmethod
+    def from_candidates(cls, candidates: Candidates, probability: ArrayLike = 0.9, **options: Any) -> Self:
+        """Return an embedding of candidate edges as :mod:`prodige.metric.candidates` makes them.
+
+        Parameters
+        ----------
+        candidates : prodige.metric.candidates.Candidates
+            Edges, initial weights, and which vertices are items.
+        probability : float or array-like, shape [E]
+            Initial probabilities, in [0, 1].
+        **options
+            Of :class:`GraphEmbedding`; ``weight`` takes the place of the weights of the candidates.
+
+        Examples
+        --------
+        >>> from prodige import GraphEmbedding
+        >>> from prodige.metric import candidates
+        >>> edges = candidates.complete([[0.0], [1.0], [3.0]])
+        >>> GraphEmbedding.from_candidates(edges, probability=1.0)([0]).detach().round(decimals=3)
+        tensor([[0., 1., 3.]])
+        """
+        if not all(hasattr(candidates, name) for name in ("i", "j", "weight", "n_vertices", "n_items")):
+            raise TypeError(
+                f"candidates must be edges as prodige.metric.candidates makes them, got {type(candidates).__name__}; "
+                "edges of your own go into GraphEmbedding(i, j, weight)"
+            )
+        own: dict[str, Any] = {
+            "weight": candidates.weight,
+            "n_vertices": candidates.n_vertices,
+            "n_items": candidates.n_items,
+        }
+        return cls(candidates.i, candidates.j, probability=probability, **(own | options))
 
     # -- what it holds -----------------------------------------------------------------------------------------------
 

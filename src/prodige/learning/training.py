@@ -29,41 +29,9 @@ from prodige._validation import check_indices, check_integer, check_number
 from prodige.learning.embedding import GraphEmbedding
 from prodige.learning.estimators import Baseline
 from prodige.learning.sparsity import Budget, drop_stale, l0_penalty
-from prodige.progress import Bar
+from prodige.progress import Bar, Callback, Record, Stopped, check_callbacks, tell
 
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
-
-
-@dataclass
-class State:
-    """What a callback sees after each step."""
-
-    step: int
-    n_steps: int
-    model: nn.Module
-    embedding: GraphEmbedding
-    loss: float
-    learning_rate: float
-    seconds: float
-
-    @property
-    def progress(self) -> float:
-        """Share of the run that is over."""
-        return (self.step + 1) / self.n_steps
-
-    def record(self) -> dict[str, float]:
-        """Return the figures that go into the history."""
-        return {
-            "step": self.step,
-            "loss": self.loss,
-            "n_edges": self.embedding.n_edges,
-            "numbers_per_item": self.embedding.numbers_per_item,
-            "learning_rate": self.learning_rate,
-            "seconds": self.seconds,
-        }
-
-
-Callback = Callable[[State], Any]
 
 
 @dataclass
@@ -72,17 +40,17 @@ class Result:
 
     Attributes
     ----------
-    history_ : list of dict
-        One record per step: ``step``, ``loss``, ``n_edges``, ``numbers_per_item``, ``learning_rate``, ``seconds``.
-    best_loss : float
+    history_ : list of prodige.progress.Record
+        One for each step.
+    best_loss_ : float
         Smoothed loss of the state that was kept.
-    stopped : {"finished", "callback", "interrupt"}
+    stopped_ : {"finished", "callback", "interrupt"}
         Why the run ended.
     """
 
-    history_: list[dict[str, float]] = field(default_factory=list)
-    best_loss: float = math.inf
-    stopped: Literal["finished", "callback", "interrupt"] = "finished"
+    history_: list[Record] = field(default_factory=list)
+    best_loss_: float = math.inf
+    stopped_: Stopped = "finished"
 
 
 def cosine(progress: float) -> float:
@@ -146,7 +114,7 @@ def fit(
     sources : iterable of int, optional
         Vertices to draw batches from; all items when left out.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`State` after every step; one that returns True ends the run.
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the run.
     random_state : int, RandomState or None
         Seed for batches and samples.
     verbose : int
@@ -187,27 +155,21 @@ def fit(
             with Bar(total=n_steps, disable=verbose <= 0, unit="step") as bar:
                 for step in range(n_steps):
                     value = run.step(step, n_steps, next(batches))
-                    state = State(
-                        step, n_steps, model, run.embedding, value, run.learning_rate(), time.perf_counter() - start
-                    )
-                    result.history_.append(state.record())
-                    run.keep_best(state)
+                    n_edges, numbers = run.embedding.n_edges, run.embedding.numbers_per_item
+                    seconds = time.perf_counter() - start
+                    record = Record(step, step / n_steps, value, seconds, n_edges, numbers, run.learning_rate())
+                    result.history_.append(record)
+                    run.keep_best(step, n_steps)
                     bar.update()
-                    bar.set_postfix(
-                        loss=f"{run.smoothed:.5g}",
-                        edges=run.embedding.n_edges,
-                        numbers=f"{result.history_[-1]['numbers_per_item']:.2f}",
-                        refresh=False,
-                    )
-                    answers = [callback(state) for callback in callbacks]  # every one is called, whatever others say
-                    if any(answers):
-                        result.stopped = "callback"
+                    bar.set_postfix(loss=f"{run.smoothed:.5g}", edges=n_edges, numbers=f"{numbers:.2f}", refresh=False)
+                    if tell(callbacks, record):
+                        result.stopped_ = "callback"
                         break
         except KeyboardInterrupt:
-            result.stopped = "interrupt"
+            result.stopped_ = "interrupt"
         with uninterrupted():
             run.restore_best()
-    result.best_loss = run.best_loss
+    result.best_loss_ = run.best_loss
     return result
 
 
@@ -334,14 +296,14 @@ class Run:
             objective = objective + l0_penalty(self.embedding, self.lambda_, batch, self.embedding.generator)
         return objective
 
-    def keep_best(self, state: State) -> None:
+    def keep_best(self, step: int, n_steps: int) -> None:
         """Remember the state if it is the best so far; looks only every so often, and only at graphs of final size."""
         if self.budget is not None:
             final = self.budget.n_edges(self.embedding.n_items, self.embedding.n_vertices)
             if self.embedding.n_edges > final:
                 return
-        last = state.step + 1 == state.n_steps
-        if (last or state.step % 20 == 19) and self.smoothed < self.best_loss:
+        last = step + 1 == n_steps
+        if (last or step % 20 == 19) and self.smoothed < self.best_loss:
             self._best = self.smoothed, copy.deepcopy(self.model.state_dict())
 
     def restore_best(self) -> None:
@@ -405,17 +367,6 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
     if came:
         signal.raise_signal(signal.SIGINT)
-
-
-def check_callbacks(callbacks: Any) -> list[Callback]:
-    """Return the callbacks as a list; None stands for none."""
-    if callable(callbacks):
-        raise TypeError("callbacks must be a sequence of functions, got one; put it into a list")
-    found = [] if callbacks is None else list(callbacks)
-    for callback in found:
-        if not callable(callback):
-            raise TypeError(f"callbacks must be functions of a State, got {callback!r}")
-    return found
 
 
 def check_sources(sources: Iterable[int] | None, embedding: GraphEmbedding) -> np.ndarray:

@@ -50,7 +50,7 @@ class Candidates:
     >>> from prodige import GraphEmbedding
     >>> from prodige.metric import candidates
     >>> edges = candidates.complete([[0.0], [1.0], [3.0]])
-    >>> GraphEmbedding(edges.i, edges.j, edges.weight, n_items=edges.n_items).n_edges
+    >>> GraphEmbedding.from_candidates(edges).n_edges
     3
     """
 
@@ -113,8 +113,8 @@ def knn(
         Exact search works in blocks and never holds all pairs. The approximate index (HNSW of faiss, extra ``ann``)
         is for large N; it knows ``"euclidean"`` and ``"cosine"`` and dense rows.
     n_jobs : int, optional
-        Threads; all available processors when left out. Exact neighbours do not depend on it; the approximate index
-        comes out a little different each time where it is built by more than one.
+        Threads; all processors that this process may use when left out. Exact neighbours do not
+        depend on it; the approximate index comes out a little different each time where it is built by more than one.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Space:
     unit : float
         What distances are measured in: all that come out are divided by it. See :func:`natural_unit`.
     n_jobs : int, optional
-        Threads; all available processors when left out. Distances do not depend on it.
+        Threads; all processors that this process may use when left out. Distances do not depend on it.
     parameters : dict, optional
         What the metric takes from the data, as :func:`metric_parameters` returns it; from ``X`` when left out.
 

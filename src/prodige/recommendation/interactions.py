@@ -88,12 +88,12 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_users_, self.n_items_ = map(int, user_items.shape)
         self.n_features_in_ = self.n_items_
 
-    def scores(self, users: ArrayLike, items: ArrayLike | None = None) -> Scores:
+    def scores(self, userid: ArrayLike, items: ArrayLike | None = None) -> Scores:
         """Return the scores of users for items, for all items when ``items`` is left out.
 
         Parameters
         ----------
-        users, items : int or array-like of int
+        userid, items : int or array-like of int
             Ids; they may repeat.
 
         Returns
@@ -109,7 +109,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
                [2., 0.]], dtype=float32)
         """
         check_is_fitted(self)
-        rows = check_ids("users", users, self.n_users_, "user")
+        rows = check_ids("userid", userid, self.n_users_, "user")
         columns = None if items is None else check_ids("items", items, self.n_items_, "item")
         result = np.empty((rows.size, self.n_items_ if columns is None else columns.size), dtype=np.float32)
         for part, block in self._blocks(rows):
@@ -118,21 +118,22 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
 
     def recommend(
         self,
-        users: ArrayLike,
+        userid: ArrayLike,
         user_items: Any = None,
         N: int = 10,
         filter_already_liked_items: bool = True,
         filter_items: ArrayLike | None = None,
+        *,
         items: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int32], Scores]:
         """Return the items with the highest scores, best first; of equal ones, the smaller id first.
 
         Parameters
         ----------
-        users : int or array-like of int
+        userid : int or array-like of int
             Whom to recommend to.
         user_items : sparse matrix or array-like, shape [U, n_items]; also [n_items] for a single user
-            What these users, in this order, have met: ``train[users]``. Only needed to leave that out.
+            What these users, in this order, have met: ``train[userid]``. Only needed to leave that out.
         N : int
             How many items to recommend to each. More than there are items is refused where the answer would take more
             than 1 GiB.
@@ -168,7 +169,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
                [ 0,  2, -1]], dtype=int32)
         """
         check_is_fitted(self)
-        rows = check_ids("users", users, self.n_users_, "user")
+        rows = check_ids("userid", userid, self.n_users_, "user")
         n = check_length(N, rows.size, self.n_items_, "item")
         interacted = self._check_interacted(user_items, rows.size) if filter_already_liked_items else None
         columns = None if items is None else np.unique(check_ids("items", items, self.n_items_, "item"))
@@ -190,7 +191,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
             width = found.shape[1]
             ids[part, :width] = found if columns is None else np.where(found < 0, -1, columns[found])
             scores[part, :width] = values
-        return (ids[0], scores[0]) if np.ndim(users) == 0 else (ids, scores)
+        return (ids[0], scores[0]) if np.ndim(userid) == 0 else (ids, scores)
 
     def _blocks(self, users: Ids) -> Iterator[tuple[slice, Scores]]:
         """Yield places among the users with the scores for all items, which the caller may overwrite."""
@@ -202,7 +203,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         if user_items is None:
             raise ValueError(
                 "user_items is needed to leave out what users have met: pass their rows of the interactions, "
-                "user_items=train[users], or filter_already_liked_items=False"
+                "user_items=train[userid], or filter_already_liked_items=False"
             )
         given = user_items if issparse(user_items) else np.asarray(user_items)
         check_real("user_items", given.dtype)
@@ -213,7 +214,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         if given.shape != (n_users, self.n_items_):
             raise ValueError(
                 f"user_items must have one row for each of the {n_users} users and a column for each of the "
-                f"{self.n_items_} items, got shape {given.shape}; pass train[users]"
+                f"{self.n_items_} items, got shape {given.shape}; pass train[userid]"
             )
         interacted = csr_array(given)
         if interacted.data.size and not interacted.data.all():

@@ -122,7 +122,7 @@ class RankingReport:
 # -- splits ----------------------------------------------------------------------------------------------------------
 
 
-def leave_one_out(
+def split_leave_one_out(
     user_items: Any, random_state: int | np.random.RandomState | None = None
 ) -> tuple[csr_array, NDArray[np.int64]]:
     """Hold out one item of each user who has two or more.
@@ -143,8 +143,8 @@ def leave_one_out(
 
     Examples
     --------
-    >>> from prodige.recommendation.ranking import leave_one_out
-    >>> train, held_out = leave_one_out([[1, 1, 1], [0, 1, 0]], random_state=0)
+    >>> from prodige.recommendation.ranking import split_leave_one_out
+    >>> train, held_out = split_leave_one_out([[1, 1, 1], [0, 1, 0]], random_state=0)
     >>> held_out
     array([ 1, -1])
     >>> train.toarray()
@@ -177,7 +177,7 @@ def sample_negatives(
     user_items : sparse matrix or array-like, shape [U, I]
         Interactions, with or without those held out.
     held_out : array-like of int, shape [U]
-        As from :func:`leave_one_out`.
+        As from :func:`split_leave_one_out`.
     n_negatives : int
         Items for each user; no item twice, all of them equally likely.
     random_state : int, RandomState or None
@@ -313,7 +313,7 @@ def full_ranks(
         user = users[row[is_held.argmax()]]
         raise ValueError(
             f"held_out[{user}] is among the items that user {user} has met in train; take it out of train, "
-            "as leave_one_out does"
+            "as split_leave_one_out does"
         )
     is_ahead = scores[row, interacted.indices] >= target[row, 0]
     interacted_ahead = np.bincount(row[is_ahead], minlength=users.size)
@@ -360,4 +360,4 @@ def check_items(name: str, array: NDArray[Any], n_items: int) -> Ids:
     return wide
 
 
-__all__ = ["Ranking", "RankingReport", "evaluate_ranking", "leave_one_out", "sample_negatives"]
+__all__ = ["Ranking", "RankingReport", "evaluate_ranking", "sample_negatives", "split_leave_one_out"]

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from prodige._validation import MAX_INT32, check_ids
 from prodige.graph import fileformat
 from prodige.graph.graph import Graph
-from prodige.progress import Callback, Monitor
+from prodige.progress import Callback, Monitor, check_callbacks
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
 from prodige.threads import count_threads
 
@@ -72,11 +72,11 @@ class GraphRecommender(Recommender):
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine with any number of threads, unless ``max_time`` is given.
     n_jobs : int, optional
-        Threads; all processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the fit, and
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the fit, and
         ``graph_`` is as good as it got.
 
     Attributes
@@ -85,8 +85,8 @@ class GraphRecommender(Recommender):
         Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
     numbers_per_item_ : float
         The size reached.
-    history_ : list of dict
-        One entry for each step of the fit.
+    history_ : list of prodige.progress.Record
+        One for each step of the fit.
     stopped_ : {"finished", "callback", "interrupt"}
         How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before users and items are grouped there is
         none to keep, and the model stays as it was.
@@ -131,7 +131,7 @@ class GraphRecommender(Recommender):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callback] | None = (),
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.edges = edges
@@ -195,7 +195,7 @@ class GraphRecommender(Recommender):
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         return self
 
-    def partial_fit_users(self, users: ArrayLike, user_items: Any) -> Self:
+    def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> Self:
         """Place users, new ones or known ones, without touching the rest of the graph.
 
         A user hangs on the vertex from where its items are nearest: on one of the groups if the graph has any, else on
@@ -203,10 +203,10 @@ class GraphRecommender(Recommender):
 
         Parameters
         ----------
-        users : int or array-like of int
+        userids : int or array-like of int
             Their ids. Ids from ``n_users_`` on are new; new users that are skipped count as users without interactions,
             unless they are so many that they would take more than 1 GiB, which is refused.
-        user_items : sparse matrix or array-like, shape [len(users), n_items]
+        user_items : sparse matrix or array-like, shape [len(userids), n_items]
             What they met.
 
         Examples
@@ -222,18 +222,18 @@ class GraphRecommender(Recommender):
         (41, True)
         """
         check_is_fitted(self)
-        ids = check_ids("users", users, MAX_INT32 // 2, "user")
+        ids = check_ids("userids", userids, MAX_INT32 // 2, "user")
         values, counts = np.unique(ids, return_counts=True)
         if (counts > 1).any():
-            raise ValueError(f"users must name each user once, got {values[counts > 1][0]} more than once")
+            raise ValueError(f"userids must name each user once, got {values[counts > 1][0]} more than once")
         interacted = self._check_interacted(user_items, ids.size)
         if interacted.nnz:
             interacted = check_interactions(interacted)
         known = ids[ids < self.n_users_]
         if known.size and not self.graph_.n_hubs:
             raise ValueError(
-                f"users[{int((ids < self.n_users_).argmax())}] = {known[0]} is known, and the edges of known users are "
-                'ways of others in a graph without hubs; fit anew, or use edges="hubs"'
+                f"userids[{int((ids < self.n_users_).argmax())}] = {known[0]} is known, and the edges of known users "
+                'are part of paths of others in a graph without hubs; fit anew, or use edges="hubs"'
             )
         n_users = max(self.n_users_, int(ids.max(initial=-1)) + 1)
         check_gap(ids, self.n_users_)
@@ -258,10 +258,11 @@ class GraphRecommender(Recommender):
         if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
+        check_callbacks(self.callbacks)
 
     def _monitor(self, n_steps: int, start: float) -> Monitor:
         spent = time.perf_counter() - start
-        return Monitor(n_steps, self.max_time, spent, tuple(self.callbacks or ()), self.verbose)
+        return Monitor(n_steps, self.max_time, spent, self.callbacks, self.verbose)
 
     def _become(
         self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any
@@ -287,12 +288,12 @@ class GraphRecommender(Recommender):
         check_is_fitted(self)
         return self.graph_.numbers_per_item
 
-    def distances(self, users: ArrayLike, items: ArrayLike | None = None) -> Distances:
+    def distances(self, userid: ArrayLike, items: ArrayLike | None = None) -> Distances:
         """Return distances from users to items, to all items when ``items`` is left out.
 
         Parameters
         ----------
-        users, items : int or array-like of int
+        userid, items : int or array-like of int
             Ids; they may repeat.
 
         Returns
@@ -300,10 +301,15 @@ class GraphRecommender(Recommender):
         ndarray of float32, shape [U, I]
             ``inf`` where there is no path.
         """
-        return np.negative(self.scores(users, items))
+        return np.negative(self.scores(userid, items))
 
     def similar_items(
-        self, itemid: ArrayLike, N: int = 10, filter_items: ArrayLike | None = None
+        self,
+        itemid: ArrayLike,
+        N: int = 10,
+        *,
+        filter_items: ArrayLike | None = None,
+        items: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the items nearest to an item, itself first, as ids and scores (distances below 0).
 
@@ -314,13 +320,27 @@ class GraphRecommender(Recommender):
             How many; where fewer can be reached, rows end with id -1 and score ``-inf``.
         filter_items : array-like of int, optional
             Items to leave out.
+        items : array-like of int, optional
+            The only items to choose from, all when left out; they may repeat.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> model = GraphRecommender(random_state=0).fit(np.kron(np.eye(2), np.ones((20, 10))))
+        >>> model.similar_items(12, N=2, items=[3, 12, 15])[0]
+        array([12, 15], dtype=int32)
         """
         check_is_fitted(self)
-        paths = self._paths
-        return self._similar(paths, itemid, N, filter_items, "item", paths.n_users, paths.items.size)
+        n_users, n_items = self._paths.n_users, self._paths.items.size
+        return self._similar(self._paths, itemid, N, filter_items, items, "item", n_users, n_items)
 
     def similar_users(
-        self, userid: ArrayLike, N: int = 10, filter_users: ArrayLike | None = None
+        self,
+        userid: ArrayLike,
+        N: int = 10,
+        filter_users: ArrayLike | None = None,
+        users: ArrayLike | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the users nearest to a user, itself first, as ids and scores (distances below 0).
 
@@ -331,17 +351,31 @@ class GraphRecommender(Recommender):
             How many; where fewer can be reached, rows end with id -1 and score ``-inf``.
         filter_users : array-like of int, optional
             Users to leave out.
+        users : array-like of int, optional
+            The only users to choose from, all when left out; they may repeat.
         """
         check_is_fitted(self)
-        paths = self._paths
-        return self._similar(paths, userid, N, filter_users, "user", 0, paths.n_users)
+        return self._similar(self._paths, userid, N, filter_users, users, "user", 0, self._paths.n_users)
 
     def _similar(
-        self, paths: Paths, ids: ArrayLike, N: int, left_out: ArrayLike | None, kind: str, first: int, n: int
+        self,
+        paths: Paths,
+        ids: ArrayLike,
+        N: int,
+        left_out: ArrayLike | None,
+        chosen: ArrayLike | None,
+        kind: str,
+        first: int,
+        n: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         sources = check_ids(f"{kind}id", ids, n, kind)
         target = check_length(N, sources.size, n, kind)
-        dropped = None if left_out is None else check_ids(f"filter_{kind}s", left_out, n, kind)
+        dropped = np.zeros(n, dtype=bool)
+        if chosen is not None:
+            dropped[:] = True
+            dropped[check_ids(f"{kind}s", chosen, n, kind)] = False
+        if left_out is not None:
+            dropped[check_ids(f"filter_{kind}s", left_out, n, kind)] = True
         found = np.full((sources.size, target), -1, dtype=np.int32)
         scores = np.full((sources.size, target), -np.inf, dtype=np.float32)
         targets = np.arange(first, first + n)
@@ -350,8 +384,7 @@ class GraphRecommender(Recommender):
             # Itself comes first, also where others are at distance 0: nothing is above infinity.
             own = np.arange(len(block)), sources[part]
             block[own] = np.inf
-            if dropped is not None:
-                block[:, dropped] = -np.inf
+            block[:, dropped] = -np.inf
             ids_found, values = best(np.ascontiguousarray(block, dtype=np.float32), min(target, n))
             width = ids_found.shape[1]
             found[part, :width], scores[part, :width] = ids_found, np.where(values == np.inf, 0, values)
@@ -551,7 +584,7 @@ def check_gap(users: Ids, n_users: int) -> None:
     n_bytes = n_skipped * _BYTES_PER_USER
     if n_bytes > _MOST_BYTES:
         raise ValueError(
-            f"users[{users.argmax()}] = {users.max()} skips {n_skipped} ids, which would be users without "
+            f"userids[{users.argmax()}] = {users.max()} skips {n_skipped} ids, which would be users without "
             f"interactions and take about {n_bytes / 2**30:.1f} GiB; number new users from {n_users} on"
         )
 

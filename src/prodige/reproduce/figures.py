@@ -72,7 +72,7 @@ def run(
     tables : Path, optional
         Folder with results of :mod:`prodige.reproduce.table1`.
     n_jobs : int, optional
-        Threads.
+        Threads; all processors that this process may use when left out.
     report : callable
         Told what is going on.
 
@@ -213,7 +213,7 @@ def learning_curves(
     left.set_ylabel("mean squared error")
     right.get_legend().remove()
     errors = {name: [mean_squared_error(one.graph, space) for one in results] for name, results in runs.items()}
-    seconds = {name: [one.history[-1]["seconds"] for one in results] for name, results in runs.items()}
+    seconds = {name: [one.history[-1].seconds for one in results] for name, results in runs.items()}
     facts = {"n_items": len(X), "numbers_per_item": BUDGET, "mse": errors, "seconds": seconds}
     return figure, facts, runs["4"][-1]
 

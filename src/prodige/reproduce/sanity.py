@@ -76,9 +76,8 @@ def needed_edges(graph: Graph, distances: NDArray[np.float64]) -> set[tuple[int,
 def learn(distances: NDArray[np.float64], start: Start = "distances", seed: int = 0) -> GraphEmbedding:
     """Learn a graph from its distances, beginning with the complete graph."""
     edges = candidates.complete(distances, metric="precomputed")
-    embedding = GraphEmbedding(
-        edges.i,
-        edges.j,
+    embedding = GraphEmbedding.from_candidates(
+        edges,
         weight=edges.weight if start == "distances" else distances[distances > 0].min(),
         probability=1.0,  # certain: with all distances known there is nothing that sampling could explore
         unreachable=10 * distances.max(),

@@ -152,7 +152,7 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None) -> Any:
     if method == "l0":
         return DistanceCompressor(budget, method="l0", **common)
     if method in ("constant", "star"):
-        return {"constant": baselines.Constant, "star": baselines.Star}[method](**common)
+        return {"constant": baselines.Constant, "star": baselines.Star}[method](n_jobs=n_jobs)
     kinds = {"pca": baselines.PCA, "mds": baselines.MDS, "poincare": baselines.PoincareMDS}
     return kinds[method](budget, **common)
 
@@ -164,11 +164,11 @@ def follow(model: DistanceCompressor | baselines.MDS, X: NDArray[np.float32]) ->
     """Return seconds since the fit began, error and numbers per item after every step."""
     history = model.history_
     if not isinstance(model, DistanceCompressor):
-        return [(step["seconds"], step["loss"], model.numbers_per_item) for step in history]
+        return [(step.seconds, step.loss, model.numbers_per_item) for step in history]
     # The fit counts one of several items in the same place: the others are joined later, by a vertex and an edge each.
     n, n_places = len(X), find_copies(Space(X))[0].size
     return [
-        (step["seconds"], step["loss"], (step["numbers_per_item"] * n_places + 3 * (n - n_places)) / n)
+        (step.seconds, step.loss, ((step.numbers_per_item or 0.0) * n_places + 3 * (n - n_places)) / n)
         for step in history
     ]
 

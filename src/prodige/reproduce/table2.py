@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from prodige import baselines
 from prodige.datasets import Interactions
 from prodige.graph import fileformat
-from prodige.recommendation.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
+from prodige.recommendation.ranking import RankingReport, evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.reproduce import tables
 from prodige.reproduce.tables import Plan, fit_rows, page, seeds_in_words, spread, timed_fit
 
@@ -149,10 +149,10 @@ def run(data: Interactions, budget: int, plan: Plan) -> dict[str, Any]:
     >>> from pathlib import Path
     >>> import numpy as np
     >>> from prodige.datasets import Interactions
-    >>> from prodige.recommendation.ranking import leave_one_out, sample_negatives
+    >>> from prodige.recommendation.ranking import split_leave_one_out, sample_negatives
     >>> from prodige.reproduce import table2
     >>> from prodige.reproduce.tables import Plan
-    >>> train, held_out = leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
+    >>> train, held_out = split_leave_one_out(np.random.default_rng(0).random((40, 30)) < 0.2, random_state=0)
     >>> negatives = sample_negatives(train, held_out, 9, random_state=0)
     >>> data = Interactions("toy", train, held_out, negatives, Path("toy.npz"))
     >>> result = table2.run(data, 4, Plan(["popularity", "svd"]))
@@ -207,7 +207,7 @@ class Task:
     @cached_property
     def validation(self) -> Task:
         """Return a task of the same kind that is made of the training data alone, to choose settings by."""
-        train, held_out = leave_one_out(self.train, random_state=0)
+        train, held_out = split_leave_one_out(self.train, random_state=0)
         negatives = sample_negatives(self.train, held_out, self.negatives.shape[1], random_state=0)
         return Task(train.astype(bool), held_out, negatives)
 
@@ -248,9 +248,11 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None, **settings: An
         return GraphRecommender(edges=cast(Any, method), numbers_per_item=budget, **common)
     whole = {"popularity": baselines.Popularity, "item-knn": baselines.ItemKNN, "ease": baselines.EASE}
     if method in whole:
-        return whole[method](**settings, **common)
-    kinds = {"svd": baselines.SVD, "als": baselines.ALS, "bpr": baselines.BPR, "metric": baselines.MetricLearning}
-    return kinds[method](budget, **settings, **common)
+        return whole[method](**settings)
+    if method == "als":
+        return baselines.ALS(budget, **settings, **common)
+    kinds = {"svd": baselines.SVD, "bpr": baselines.BPR, "metric": baselines.MetricLearning}
+    return kinds[method](budget, random_state=seed, **settings)
 
 
 # -- as a table ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
 
 from prodige._validation import check_integer
+from prodige.progress import Callback, Record, Stopped, check_callbacks, tell
 from prodige.text.network import Corpus, Examples, TextNetwork, Training, gradients
 from prodige.text.vocabulary import PADDING, Vocabulary, check_texts
 from prodige.text.words import PPMI, GloVe, NoPairsError
@@ -51,13 +52,13 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     random_state: int | np.random.RandomState | None
     n_jobs: int | None
     verbose: int
-    callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None
+    callbacks: Sequence[Callback] | None
 
     classes_: NDArray[Any]
     vocabulary_: Vocabulary
     network_: TextNetwork
-    history_: list[dict[str, Any]]
-    stopped_: str
+    history_: list[Record]
+    stopped_: Stopped
 
     _class_weights: torch.Tensor
     _split_seed: int
@@ -142,12 +143,12 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             report=self._report,
         )
 
-    def _report(self, entry: dict[str, Any]) -> bool:
-        self.history_.append(entry)
-        answers = [callback(entry) for callback in self.callbacks or ()]  # every one is called, whatever others say
-        if any(answers):
+    def _report(self, record: Record) -> bool:
+        self.history_.append(record)
+        is_over = tell(check_callbacks(self.callbacks), record)
+        if is_over:
             self.stopped_ = "callback"
-        return any(answers)
+        return is_over
 
     def _word_vectors(self, corpus: Corpus, random: np.random.RandomState, n_components: int) -> NDArray[np.float32]:
         """Return a vector for each token: learned from the texts, or those given."""
@@ -201,6 +202,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
         count_threads(self.n_jobs)
+        check_callbacks(self.callbacks)
 
 
 def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -9,7 +9,7 @@ rounded to the bits that are saved.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from prodige.graph.graph import Graph
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.learning.anchors_from_coordinates import directions
 from prodige.learning.anchors_from_vectors import share_budget
+from prodige.progress import Callback
 from prodige.text import codec, modelfile
 from prodige.text.base import TextClassifier
 from prodige.text.distillation import take_over, task_vectors
@@ -70,14 +71,13 @@ class GraphTextClassifier(TextClassifier):
     random_state : int, RandomState or None
         The same seed gives the same model on the same machine with any number of threads.
     n_jobs : int, optional
-        Threads of the native searches and convolutions; all processors when left out, and no more than there is work
-        for.
+        Threads; all processors that this process may use when left out, and no more than there is work for.
     verbose : int
         Above 0 shows progress bars.
-    callbacks : sequence of callable, or None
-        Each is called with the latest entry of ``history_`` after every epoch; one that returns True ends the stage
-        early. Ctrl-C ends the fit once something has been learned: the best so far is kept, with a warning, and where
-        there is no graph yet, one is made of the vectors. A second Ctrl-C gives up.
+    callbacks : sequence of callable, optional
+        Each is called with a :class:`prodige.progress.Record` after every epoch; one that returns True ends the fit.
+        So does Ctrl-C once something has been learned, with a warning. The best so far is kept; where there is no
+        graph yet, one is made of the vectors. A second Ctrl-C gives up.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class GraphTextClassifier(TextClassifier):
     network_ : TextNetwork
     graph_ : Graph
         Tokens, hubs and anchors, in this order; tokens in alphabetical order after padding and unknown.
-    history_ : list of dict
-        Stage, epoch, loss, validation loss and accuracy, seconds.
+    history_ : list of prodige.progress.Record
+        One for each epoch, with its stage (``"vectors"``, then ``"graph"``), validation loss and accuracy.
     stopped_ : {"finished", "callback", "interrupt"}
 
     Notes
@@ -125,7 +125,7 @@ class GraphTextClassifier(TextClassifier):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = (),
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.n_anchors = n_anchors
@@ -158,7 +158,7 @@ class GraphTextClassifier(TextClassifier):
         try:
             with gradients():
                 network = self._hang_on_graph(teacher, n_anchors, weights, random)
-                if self.stopped_ != "interrupt":
+                if self.stopped_ == "finished":
                     network = self._train_on_graph(network, corpus, classes, random)
                 self._take(*codec.encode(network, self.vocabulary_))
         except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned

@@ -93,8 +93,8 @@ def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any]
     token, hub, weight = token[by_token], hub[by_token], weight[by_token]
     between = np.zeros((layout.n_hubs, layout.n_anchors), dtype=np.float32)
     between[edges.i[of_hubs] - layout.first_hub, edges.j[of_hubs] - layout.first_anchor] = edges.weight[of_hubs]
-    lengths, length_least, length_step = rounded(weight, _TOKEN_STEPS)
-    between_codes, between_least, between_step = rounded(between, _HUB_STEPS)
+    lengths, length_least, length_step = quantize(weight, _TOKEN_STEPS)
+    between_codes, between_least, between_step = quantize(between, _HUB_STEPS)
     filters = network.convolution.weight.detach().numpy()
     step = np.maximum(np.abs(filters).max(axis=(1, 2)), 1e-30) / _FILTER_STEPS
     description = {
@@ -300,14 +300,14 @@ def alphabetical(vocabulary: Vocabulary) -> NDArray[np.int64]:
     return np.array([*range(len(SPECIAL)), *sorted(words, key=vocabulary.tokens.__getitem__)], dtype=np.int64)
 
 
-def rounded(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint8], float, float]:
+def quantize(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint8], float, float]:
     """Return values as whole numbers up to ``n_steps``, the least value and the step.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.text.codec import rounded
-    >>> rounded(np.array([1.0, 2.0, 3.0], np.float32), 4)
+    >>> from prodige.text.codec import quantize
+    >>> quantize(np.array([1.0, 2.0, 3.0], np.float32), 4)
     (array([0, 2, 4], dtype=uint8), 1.0, 0.5)
     """
     if not values.size:

@@ -35,8 +35,8 @@ class PooledConvolution(nn.Module):
     kernel_size : int
         Tokens a filter sees at a time.
     n_jobs : int, optional
-        Threads; all available processors when left out, and no more than the texts are worth. Results do not depend
-        on it.
+        Threads; all processors that this process may use when left out, and no more than the texts are worth.
+        Results do not depend on it.
     generator : torch.Generator, optional
         Where the first weights come from; torch's global generator when left out.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from prodige.progress import Bar
+from prodige.progress import Bar, Record
 from prodige.text.convolution import PooledConvolution, start
 
 BATCH = 64
@@ -81,7 +81,7 @@ class TextNetwork(nn.Module):
     n_filters, kernel_size : int
         Of the convolution.
     n_jobs : int, optional
-        Threads of the convolution.
+        Threads; all processors that this process may use when left out.
     generator : torch.Generator, optional
         Where the first weights come from; torch's global generator when left out.
 
@@ -190,7 +190,7 @@ class Training:
         Epochs without a better validation loss before the run ends.
     verbose : int
     report : callable, optional
-        Gets the entry of each epoch; returns True to end the run.
+        Gets the record of each epoch; returns True to end the run.
     """
 
     train: Examples
@@ -202,7 +202,7 @@ class Training:
     warm: bool = False
     patience: int = 2
     verbose: int = 0
-    report: Callable[[dict[str, Any]], bool] | None = None
+    report: Callable[[Record], bool] | None = None
     interrupted: bool = field(default=False, init=False)
 
     def run(self, network: TextNetwork, groups: Sequence[dict[str, Any]]) -> TextNetwork:
@@ -234,20 +234,28 @@ class Training:
         began, waited = time.perf_counter(), 0
         with gradients(), Bar(total=n_steps, desc=self.stage, disable=self.verbose <= 0, unit="step") as bar:
             try:
-                least = self.judge(network)["validation_loss"] if self.warm else math.inf
+                least = self.judge(network)[0] if self.warm else math.inf
                 for epoch in range(self.n_epochs):
                     losses = [
                         self.step(network, rows, optimizer, schedule, average, bar)
                         for _ in range(n_passes)
                         for rows in batches(self.random.permutation(n_texts))
                     ]
-                    entry: dict[str, Any] = {"stage": self.stage, "epoch": epoch, "loss": float(np.mean(losses))}
-                    entry |= self.judge(average.network) | {"seconds": time.perf_counter() - began}
-                    bar.set_postfix(loss=f"{entry['loss']:.4g}", accuracy=f"{entry['validation_accuracy']:.4f}")
+                    validation_loss, accuracy = self.judge(average.network)
+                    record = Record(
+                        epoch,
+                        epoch / self.n_epochs,
+                        float(np.mean(losses)),
+                        time.perf_counter() - began,
+                        stage=self.stage,
+                        validation_loss=validation_loss,
+                        accuracy=accuracy,
+                    )
+                    bar.set_postfix(loss=f"{record.loss:.4g}", accuracy=f"{accuracy:.4f}")
                     waited += 1
-                    if entry["validation_loss"] < least:
-                        least, waited, best = entry["validation_loss"], 0, copy.deepcopy(average.network)
-                    if (self.report is not None and self.report(entry)) or waited >= self.patience:
+                    if validation_loss < least:
+                        least, waited, best = validation_loss, 0, copy.deepcopy(average.network)
+                    if (self.report is not None and self.report(record)) or waited >= self.patience:
                         break
             except KeyboardInterrupt:
                 if best is None and not average.n_steps:
@@ -276,13 +284,11 @@ class Training:
         bar.update()
         return loss.item()
 
-    def judge(self, network: TextNetwork) -> dict[str, float]:
+    def judge(self, network: TextNetwork) -> tuple[float, float]:
         """Return loss and accuracy on the validation part."""
         logits, classes = network.predict(self.validation.corpus), torch.from_numpy(self.validation.classes)
-        return {
-            "validation_loss": functional.cross_entropy(logits, classes, self.class_weight).item(),
-            "validation_accuracy": float((logits.argmax(dim=1) == classes).float().mean()),
-        }
+        loss = functional.cross_entropy(logits, classes, self.class_weight).item()
+        return loss, float((logits.argmax(dim=1) == classes).float().mean())
 
 
 @contextmanager

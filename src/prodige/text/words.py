@@ -154,7 +154,7 @@ class GloVe(WordModel):
         Seed of the first vectors and of the order of the pairs: it gives the same vectors on the same machine with any
         number of threads.
     n_jobs : int, optional
-        Threads; all processors when left out, and no more than the pairs are worth.
+        Threads; all processors that this process may use when left out, and no more than the pairs are worth.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -257,7 +257,7 @@ class PPMI(WordModel):
         Seed of the decomposition; it hardly matters. It gives the same vectors on the same machine with any number of
         threads.
     n_jobs : int, optional
-        Threads for counting; the decomposition has one.
+        Threads; all processors that this process may use when left out. They count; the decomposition has one.
     verbose : int
         Above 0 shows a progress bar.
 
@@ -350,7 +350,8 @@ def count_cooccurrences(
     harmonic : bool
         Whether a pair counts 1 / distance, or 1.
     n_jobs : int, optional
-        Threads; all processors when left out, and no more than the texts are worth. They do not change a bit.
+        Threads; all processors that this process may use when left out, and no more than the texts are worth.
+        They do not change a bit.
 
     Returns
     -------

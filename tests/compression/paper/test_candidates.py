@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from clusters import clusters
-from prodige.compression.paper.candidates import Start, choose_n_random, join, most_random, relative_variance
+from prodige.compression.paper.candidates import StarStart, choose_n_random, join, most_random, relative_variance
 from prodige.metric.space import Space
 
 
@@ -16,7 +16,7 @@ def test_the_start_reproduces_groups() -> None:
     group = np.arange(200) % 4
     matrix = np.where(group[:, None] == group, 4.0, 4.5) * (1 - np.eye(200))
     space, pool = Space(matrix, metric="precomputed"), np.arange(4)
-    start = Start.of(space, pool, np.random.RandomState(0))
+    start = StarStart.of(space, pool, np.random.RandomState(0))
     weight = start.weight[4:] * start.scale
     np.testing.assert_allclose(weight[group[4:, None] == np.arange(4)], 2.0, atol=0.05)
     np.testing.assert_allclose(weight[group[4:, None] != np.arange(4)], 2.5, atol=0.05)
@@ -27,7 +27,7 @@ def test_the_start_reproduces_groups() -> None:
 
 def test_candidates_are_unique() -> None:
     space, pool = Space(clusters(60)), np.array([3, 7, 20])
-    edges = join(space, pool, Start.of(space, pool, np.random.RandomState(0)), n_neighbors=5, n_jobs=1)
+    edges = join(space, pool, StarStart.of(space, pool, np.random.RandomState(0)), n_neighbors=5, n_jobs=1)
     assert (edges.tail < edges.head).all()
     assert np.unique(edges.tail * 60 + edges.head).size == edges.size
     degree = np.bincount(np.concatenate([edges.tail, edges.head]), minlength=60)

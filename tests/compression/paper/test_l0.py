@@ -20,7 +20,7 @@ from prodige.compression.paper import l0
 from prodige.compression.paper.l0 import edges_allowed, fit_l0
 from prodige.metric.evaluation import mean_squared_error
 from prodige.metric.space import Space
-from prodige.progress import Status
+from prodige.progress import Record
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "lambda_", "seconds"}
 
@@ -50,15 +50,15 @@ def test_meets_the_budget_exactly(numbers_per_item: float) -> None:
 
 
 def test_history() -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
     result = fit_l0(Space(clusters(100)), 4, random_state=0, n_steps=40, callbacks=[seen.append])
-    assert [record["step"] for record in result.history] == list(range(40))
-    assert all(set(record) == FIELDS for record in result.history)
-    assert [status.n_edges for status in seen] == [record["n_edges"] for record in result.history]
-    assert result.history[0]["n_edges"] > 3 * result.history[-1]["n_edges"]
-    assert result.history[-1]["n_edges"] == result.graph.n_edges
-    assert result.history[-1]["numbers_per_item"] == result.graph.numbers_per_item
-    assert result.history[0]["lambda_"] == 0 < result.history[20]["lambda_"]
+    assert [record.step for record in result.history] == list(range(40))
+    assert all(set(record.known()) == FIELDS for record in result.history)
+    assert [record.n_edges for record in seen] == [record.n_edges for record in result.history]
+    assert (result.history[0].n_edges or 0) > 3 * (result.history[-1].n_edges or 0)
+    assert result.history[-1].n_edges == result.graph.n_edges
+    assert result.history[-1].numbers_per_item == result.graph.numbers_per_item
+    assert result.history[0].lambda_ == 0 < (result.history[20].lambda_ or 0)
 
 
 def test_probabilities_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_same_graph_for_any_number_of_threads(metric: str) -> None:
     for other in results[1:]:
         assert same(results[0].graph, other.graph)
         assert results[0].lambda_ == other.lambda_
-        assert [r["loss"] for r in results[0].history] == [r["loss"] for r in other.history]
+        assert [r.loss for r in results[0].history] == [r.loss for r in other.history]
     assert not same(results[0].graph, fit_l0(space, 4, random_state=6, n_steps=15, n_jobs=1).graph)
 
 
@@ -127,20 +127,20 @@ def test_seeds() -> None:
 
 @pytest.mark.parametrize("last", [0, 12, 35])
 def test_interrupt_returns_a_graph(last: int) -> None:
-    def interrupt(status: Status) -> None:
-        if status.step == last:
+    def interrupt(record: Record) -> None:
+        if record.step == last:
             raise KeyboardInterrupt
 
     result = fit_l0(Space(clusters()), 4, random_state=0, n_steps=40, callbacks=[interrupt])
     assert result.interrupted
     assert len(result.history) == last + 1
-    assert set(result.history[-1]) == FIELDS
+    assert set(result.history[-1].known()) == FIELDS
     check_graph(result.graph, 200, 4)
     assert result.graph.numbers_per_item == 4
 
 
 def test_callbacks_end_a_run() -> None:
-    result = fit_l0(Space(clusters(50)), 4, n_steps=40, callbacks=[lambda status: status.step == 3])
+    result = fit_l0(Space(clusters(50)), 4, n_steps=40, callbacks=[lambda record: record.step == 3])
     assert result.stopped == "callback"
     assert len(result.history) == 4
     check_graph(result.graph, 50, 4)
@@ -155,7 +155,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         check_graph(result.graph, 200, 4)
         assert result.graph.n_edges == edges_allowed(4, 200)
         assert len(result.history) in n_steps  # two looks a step
-        assert all(record["seconds"] <= max_time + 1 for record in result.history)
+        assert all(record.seconds <= max_time + 1 for record in result.history)
 
 
 def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:

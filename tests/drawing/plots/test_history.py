@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,12 @@ import pytest
 
 from canvases import draw, legend_texts, new_axes
 from prodige.drawing import plots
+from prodige.progress import Record
 
 
-def history(n_steps: int = 20, start: float = 1.0, monitor: float = 0.1) -> list[dict[str, float]]:
+def history(n_steps: int = 20, start: float = 1.0, monitor: float = 0.1) -> list[Record]:
     return [
-        {
-            "step": step,
-            "loss": start / (1 + step),
-            "n_edges": 400 - step,
-            "numbers_per_item": 8.0,
-            "seconds": monitor * step,
-        }
+        Record(step, step / n_steps, start / (1 + step), monitor * step, n_edges=400 - step, numbers_per_item=8.0)
         for step in range(n_steps)
     ]
 
@@ -30,8 +26,8 @@ def test_one_run() -> None:
         for x in ("step", "seconds"):
             ax = plots.plot_history(run, y, x, ax=new_axes())
             draw(ax)
-            assert np.array_equal(ax.lines[0].get_xdata(), [record[x] for record in run])
-            assert np.array_equal(ax.lines[0].get_ydata(), [record[y] for record in run])
+            assert np.array_equal(ax.lines[0].get_xdata(), [getattr(record, x) for record in run])
+            assert np.array_equal(ax.lines[0].get_ydata(), [getattr(record, y) for record in run])
             assert ax.get_legend() is None
     assert plots.plot_history(run, ax=new_axes()).get_yscale() == "log"
     assert plots.plot_history(run, "n_edges", ax=new_axes()).get_yscale() == "linear"
@@ -50,7 +46,7 @@ def test_several_runs_are_a_mean_and_a_band() -> None:
 
 
 def test_noise_is_smoothed_and_straight_lines_stay() -> None:
-    noisy = [{"step": step, "loss": 5 + (-1) ** step} for step in range(40)]
+    noisy = [Record(step, step / 40, 5 + (-1) ** step, 0.1 * step) for step in range(40)]
     drawn = np.asarray(plots.plot_history(noisy, smooth=4, ax=new_axes()).lines[0].get_ydata())
     assert drawn.shape == (40,)
     assert np.allclose(drawn[2:-2], 5)
@@ -88,10 +84,14 @@ def test_histories_that_cannot_be_drawn() -> None:
         plots.plot_history({}, ax=new_axes())
     with pytest.raises(TypeError, match="history must be a list of records"):
         plots.plot_history(3, ax=new_axes())
-    with pytest.raises(ValueError, match="have no 'lambda_'; they have 'step', 'loss'"):
+    with pytest.raises(TypeError, match=r"history must hold records of a fit .* got \[3\]"):
+        plots.plot_history([[3]], ax=new_axes())
+    with pytest.raises(ValueError, match="have no 'stage'"):
+        plots.plot_history([replace(history()[0], stage="graph")], "stage", ax=new_axes())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="have no 'lambda_'; they have 'step', 'progress', 'loss'"):
         plots.plot_history(history(), "lambda_", ax=new_axes())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="loss of record 1 of history is nan"):
-        plots.plot_history([history()[0], history()[1] | {"loss": np.nan}], ax=new_axes())
+        plots.plot_history([history()[0], replace(history()[1], loss=np.nan)], ax=new_axes())
 
 
 def test_names_of_runs_may_be_anything() -> None:

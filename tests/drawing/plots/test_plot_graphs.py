@@ -108,7 +108,7 @@ ODD = ["$\\frac{1}$", "<script>alert(1)</script>", "🙂🪨" * 50, "שלום", 
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_any_label(kind: str) -> None:
     graph = Graph.from_edges(np.arange(4), np.arange(1, 5), 1.0)
-    ax = plot_graph(graph, ODD, PLACES, names=ODD, ax=new_axes())
+    ax = plot_graph(graph, ODD, PLACES, labels=ODD, ax=new_axes())
     draw(ax, kind)
     assert len(ax.texts) == 5
     assert max(len(text) for text in legend_texts(ax)) <= 24
@@ -118,9 +118,9 @@ def test_any_label(kind: str) -> None:
     assert set(legend_texts(mixed)) == {"None", "1", "a", "(1, 2)", "2.5"}
 
 
-def test_names_of_the_best_joined() -> None:
+def test_labels_of_the_best_joined() -> None:
     star = Graph.from_edges([2, 2, 2], [0, 1, 3], 1.0)
-    ax = plot_graph(star, positions=PLACES[:4], names=["a", "b", "c", "d"], n_names=2, ax=new_axes())
+    ax = plot_graph(star, positions=PLACES[:4], labels=["a", "b", "c", "d"], n_labels=2, ax=new_axes())
     assert [text.get_text() for text in ax.texts] == ["c", "a"]
 
 
@@ -162,9 +162,9 @@ def test_wrong_input() -> None:
     for options, message in (
         ({"positions": nowhere}, r"positions\[2\] = \[1.0, nan\] cannot be drawn \(1 such vertices\)"),
         ({"positions": PLACES[:4]}, r"positions must have shape \(5, 2\)"),
-        ({"positions": PLACES, "labels": [1, 2, 3, 4, 5]}, "one entry for each of the 4 items and none for hubs"),
-        ({"positions": PLACES, "names": ["a"]}, "names must have one entry for each of the 4 items, got 1"),
-        ({"positions": PLACES, "n_names": -1}, "n_names must be between 0"),
+        ({"positions": PLACES, "groups": [1, 2, 3, 4, 5]}, "one entry for each of the 4 items and none for hubs"),
+        ({"positions": PLACES, "labels": ["a"]}, "labels must have one entry for each of the 4 items, got 1"),
+        ({"positions": PLACES, "n_labels": -1}, "n_labels must be between 0"),
     ):
         with pytest.raises(ValueError, match=message):
             plot_graph(GRAPH, ax=new_axes(), **options)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from prodige import Graph
 from prodige.learning.adam import Weights
 from prodige.metric.candidates import Candidates
-from prodige.progress import Monitor, Status
+from prodige.progress import Monitor, Record
 from prodige.recommendation.interactions import check_interactions
 from prodige.recommendation.paper.candidates import CandidateEdges, join
-from prodige.recommendation.paper.fit import Run, edges_allowed, fit_ranking
+from prodige.recommendation.paper.fit import RankingFit, edges_allowed, fit_ranking
 from prodige.recommendation.paper.softmax import softmax_loss
-from prodige.recommendation.ranking import evaluate_ranking, leave_one_out
+from prodige.recommendation.ranking import evaluate_ranking, split_leave_one_out
 from tastes import VARIANTS, components, tastes
 
 
@@ -37,10 +37,10 @@ def check_graph(graph: Graph, joined: Candidates, numbers_per_item: float) -> No
     assert np.array_equal(components(edges.i, edges.j, n), components(joined.i, joined.j, n))
 
 
-def run_of(edges: CandidateEdges = "bipartite", numbers_per_item: float = 5, seed: int = 0) -> Run:
+def run_of(edges: CandidateEdges = "bipartite", numbers_per_item: float = 5, seed: int = 0) -> RankingFit:
     interacted, random = check_interactions(tastes()), np.random.RandomState(seed)
     joined = join(interacted, edges, random)
-    return Run(interacted, joined, edges_allowed(numbers_per_item, joined), random, 1)
+    return RankingFit(interacted, joined, edges_allowed(numbers_per_item, joined), random, 1)
 
 
 class ByDistance:
@@ -121,21 +121,21 @@ def test_meets_the_budget_with_candidates_alone(edges: CandidateEdges, numbers_p
 
 @pytest.mark.parametrize(("edges", "least"), [("normal", 0.8), ("bipartite", 0.8), ("random", 0.7)])
 def test_finds_what_users_met_next(edges: CandidateEdges, least: float) -> None:
-    train, held_out = leave_one_out(tastes(400, 100), random_state=0)
+    train, held_out = split_leave_one_out(tastes(400, 100), random_state=0)
     graph = fit_ranking(train, edges, 4, monitor=Monitor(40), random_state=0)
     report = evaluate_ranking(ByDistance(graph, 400), train, held_out, k=20)
     assert report.full.hit_ratio[20] > least  # a fifth of the items, of which a fifth suits a user
 
 
 def test_loss_falls_and_is_recorded() -> None:
-    seen: list[Status] = []
+    seen: list[Record] = []
     monitor = Monitor(40, callbacks=[seen.append])
     graph = fit_ranking(tastes(400, 100), "bipartite", 8, monitor=monitor, random_state=0)
-    losses = [record["loss"] for record in monitor.history]
+    losses = [record.loss for record in monitor.history]
     assert len(losses) == 40
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.05
-    assert seen[-1].n_edges <= graph.n_edges
-    assert seen[0].numbers_per_item > seen[-1].numbers_per_item
+    assert (seen[-1].n_edges or 0) <= graph.n_edges
+    assert (seen[0].numbers_per_item or 0) > (seen[-1].numbers_per_item or 0)
 
 
 @pytest.mark.parametrize("edges", VARIANTS)
@@ -157,8 +157,8 @@ def test_values_of_interactions_do_not_matter() -> None:
 
 @pytest.mark.parametrize("last", [0, 5, 19])
 def test_interrupt_returns_a_graph(last: int) -> None:
-    def interrupt(status: Status) -> None:
-        if status.step == last:
+    def interrupt(record: Record) -> None:
+        if record.step == last:
             raise KeyboardInterrupt
 
     monitor = Monitor(20, callbacks=[interrupt])
@@ -169,7 +169,7 @@ def test_interrupt_returns_a_graph(last: int) -> None:
 
 
 def test_callbacks_end_a_run() -> None:
-    monitor = Monitor(20, callbacks=[lambda status: status.step == 2])
+    monitor = Monitor(20, callbacks=[lambda record: record.step == 2])
     graph = fit_ranking(tastes(), "normal", 4, monitor=monitor, random_state=0)
     assert monitor.stopped == "callback"
     assert len(monitor.history) == 3

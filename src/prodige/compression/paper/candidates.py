@@ -60,7 +60,7 @@ def relative_variance(space: Space, random: np.random.RandomState, n_sources: in
 
 
 @dataclass(frozen=True)
-class Start:
+class StarStart:
     """Weights to begin with, in mean distances: from every item to every item of the pool, shape [N, H].
 
     With items grouped around the pool, and the radii r of the best star, an item is farther from a group than the radii
@@ -81,7 +81,7 @@ class Start:
     unreachable: float
 
     @classmethod
-    def of(cls, space: Space, pool: NDArray[np.int64], random: np.random.RandomState, n_rounds: int = 6) -> Start:
+    def of(cls, space: Space, pool: NDArray[np.int64], random: np.random.RandomState, n_rounds: int = 6) -> StarStart:
         """Group the items and work out the weights, from the distances to a sample of items."""
         n, n_groups = space.n_items, pool.size
         n_columns = int(np.clip(_START_DISTANCES // n, 1, _START_COLUMNS))
@@ -120,7 +120,9 @@ def nearest_group(view: Floats, centre: Floats, share: Floats) -> NDArray[np.int
     return np.asarray(((centre**2).sum(axis=1) - 2 * view @ centre.T).argmin(axis=1))
 
 
-def join(space: Space, pool: NDArray[np.int64], start: Start, n_neighbors: int, n_jobs: int | None) -> BernoulliEdges:
+def join(
+    space: Space, pool: NDArray[np.int64], start: StarStart, n_neighbors: int, n_jobs: int | None
+) -> BernoulliEdges:
     """Return candidate edges from every item to the pool and to its nearest items."""
     n = space.n_items
     tail, head = np.repeat(np.arange(n), pool.size), np.tile(pool, n)

@@ -32,12 +32,12 @@ from sklearn.utils import check_random_state
 from prodige import _core
 from prodige._validation import check_integer, check_number
 from prodige.compression.paper.bernoulli import START, BernoulliEdges, estimate_importance, find_penalty
-from prodige.compression.paper.candidates import Start, choose_n_random, join, most_random, relative_variance
+from prodige.compression.paper.candidates import StarStart, choose_n_random, join, most_random, relative_variance
 from prodige.graph.engine import Engine
 from prodige.graph.graph import Graph
 from prodige.graph.spanning import keep_connected, spanning_forest
 from prodige.metric.space import Space
-from prodige.progress import Callback, Monitor, Stopped
+from prodige.progress import Callback, Monitor, Record, Stopped
 from prodige.threads import count_threads, one_thread
 
 # Steps of a whole run; the shares of it when edges begin to be judged, begin to cost something, are as few as the
@@ -75,9 +75,8 @@ class L0Result:
     ----------
     graph : Graph
         Connects all items; no hubs.
-    history : list of dict
-        One record per step: ``step``, ``progress``, ``loss``, ``n_edges`` (those with p ≥ 0.5), ``numbers_per_item``,
-        ``lambda_``, ``seconds``.
+    history : list of prodige.progress.Record
+        One for each step; its edges are those with p ≥ 0.5.
     lambda_ : float
         The price that met the budget, in squared distances; 0 where all candidates fit in.
     stopped : {"finished", "callback", "interrupt"}
@@ -85,7 +84,7 @@ class L0Result:
     """
 
     graph: Graph
-    history: list[dict[str, float]]
+    history: list[Record]
     lambda_: float
     stopped: Stopped
 
@@ -122,11 +121,11 @@ def fit_l0(
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
-        Threads; all available processors when left out.
+        Threads; all processors that this process may use when left out.
     verbose : int
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Status` after every step; one that returns True ends the run.
+        Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the run.
     n_steps : int
         Length of the run.
     max_time : float, optional
@@ -161,7 +160,7 @@ def fit_l0(
     if max_time is not None:
         max_time = check_number("max_time", max_time)
     n_steps = check_integer("n_steps", n_steps, 1, 2**31)
-    monitor = Monitor(n_steps, max_time, callbacks=list(callbacks or ()), verbose=verbose)
+    monitor = Monitor(n_steps, max_time, callbacks=callbacks, verbose=verbose)
     n = space.n_items
     n_edges = edges_allowed(numbers_per_item, n)
     random = check_random_state(random_state)
@@ -169,22 +168,19 @@ def fit_l0(
         n_random = choose_n_random(n, n_edges, relative_variance(space, random))
     check_integer("n_random", n_random, 1, most_random(n, n_edges))
     pool = np.sort(random.choice(n, n_random, replace=False))
-    start = Start.of(space, pool, random)
+    start = StarStart.of(space, pool, random)
     n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
     edges = join(
         space, pool, start, 0 if monitor.in_a_hurry else n_neighbors, n_threads
     )  # finding neighbours takes long
-    run = Run(space, edges, pool, start, n_edges, random, n_threads)
+    run = L0Fit(space, edges, pool, start, n_edges, random, n_threads)
     try:
         for progress in monitor.run():
             loss = run.step(progress)
             likely = run.edges.n_likely
-            monitor.record(progress, loss, likely, (n + 2 * likely) / n)
-            monitor.history[-1]["lambda_"] = run.lambda_
+            monitor.record(progress, loss, likely, (n + 2 * likely) / n, run.lambda_)
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
-        if monitor.history:  # a callback may be where it came
-            monitor.history[-1].setdefault("lambda_", run.lambda_)
     return L0Result(run.finish(), monitor.history, run.mean_lambda, monitor.stopped)
 
 
@@ -221,7 +217,7 @@ class Losses:
     slope: Floats
 
 
-class Run:
+class L0Fit:
     """The moving parts of one call of :func:`fit_l0`. Distances are in units of their mean."""
 
     def __init__(
@@ -229,7 +225,7 @@ class Run:
         space: Space,
         edges: BernoulliEdges,
         pool: NDArray[np.int64],
-        start: Start,
+        start: StarStart,
         n_edges: int,
         random: np.random.RandomState,
         n_jobs: int,

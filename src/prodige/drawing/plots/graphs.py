@@ -26,11 +26,11 @@ _OPACITIES = (0.2, 0.8)
 
 def plot_graph(
     graph: Graph,
-    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     positions: ArrayLike | None = None,
     *,
-    names: Sequence[Any] | None = None,
-    n_names: int = 40,
+    labels: Sequence[Any] | None = None,
+    n_labels: int = 40,
     images: ArrayLike | None = None,
     method: Literal["auto", "tsne", "mds"] = "auto",
     random_state: int = 0,
@@ -42,14 +42,14 @@ def plot_graph(
     Parameters
     ----------
     graph : Graph
-    labels : array-like, shape [n_items], optional
-        Of each item. Real numbers become a scale of colours; anything else becomes groups, with a colour each and a
-        legend. Edges within a group have its colour.
+    groups : array-like, shape [n_items], optional
+        What gives each item its colour. Real numbers become a scale of colours; anything else gets a colour for each
+        value and a legend. Edges within a group have its colour.
     positions : array-like, shape [n_vertices, 2], optional
         Where to draw each vertex; found from the distances of the graph by ``method`` when left out.
-    names : sequence, shape [n_items], optional
-        Written beside the ``n_names`` items with the most edges, shortened.
-    n_names : int
+    labels : sequence, shape [n_items], optional
+        Names, written beside the ``n_labels`` items with the most edges, shortened.
+    n_labels : int
     images : array-like, shape [n_items, height, width] or [n_items, height, width, 3 or 4], optional
         Drawn in the place of points, for up to a few hundred items: 0 to 255 as integers, 0 to 1 otherwise. Those of
         one channel are drawn as ink: the larger, the darker.
@@ -58,7 +58,7 @@ def plot_graph(
     random_state : int
         Seed of the layout.
     n_jobs : int, optional
-        Threads of the layout.
+        Threads; all processors that this process may use when left out.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure when left out.
 
@@ -73,10 +73,10 @@ def plot_graph(
     ['a', 'b', 'hubs']
     """
     ax = get_axes(ax)
-    groups = Groups.of(labels, graph.n_items)
-    if names is not None and len(names) != graph.n_items:
-        raise ValueError(f"names must have one entry for each of the {graph.n_items} items, got {len(names)}")
-    check_integer("n_names", n_names, 0, 2**31)
+    colors = Groups.of(groups, graph.n_items)
+    if labels is not None and len(labels) != graph.n_items:
+        raise ValueError(f"labels must have one entry for each of the {graph.n_items} items, got {len(labels)}")
+    check_integer("n_labels", n_labels, 0, 2**31)
     pictures = None if images is None else check_images(images, graph.n_items)
     if positions is None:
         from prodige.drawing.layout import place
@@ -84,41 +84,38 @@ def plot_graph(
         positions = place(graph, method, random_state, n_jobs)
     where = check_positions(positions, graph.n_vertices)
 
-    draw_edges(ax, graph, where, groups)
+    draw_edges(ax, graph, where, colors)
     sizes = point_sizes(graph) * (1 if pictures is None else 0.35)  # hubs must not hide images
     if pictures is None:
-        handles, texts = groups.draw(ax, where[: graph.n_items], sizes[: graph.n_items])
+        handles, texts = colors.draw(ax, where[: graph.n_items], sizes[: graph.n_items])
     else:
-        handles, texts = draw_images(ax, where, pictures, groups)
+        handles, texts = draw_images(ax, where, pictures, colors)
     if graph.n_hubs:
-        handles.append(
-            ax.scatter(
-                where[graph.n_items :, 0],
-                where[graph.n_items :, 1],
-                s=sizes[graph.n_items :],
-                c=[text_color()],
-                marker="D",
-                zorder=4,
-            )
-        )
+        hubs, hub_sizes = where[graph.n_items :], sizes[graph.n_items :]
+        handles.append(ax.scatter(hubs[:, 0], hubs[:, 1], s=hub_sizes, c=[text_color()], marker="D", zorder=4))
         texts.append("hubs")
     ax.set_axis_off()
     ax.set_aspect("equal")
     ax.margins(0.03)
-    if names is not None:
-        for item in np.argsort(-graph.degrees()[: graph.n_items], kind="stable")[:n_names]:
-            ax.annotate(
-                shorten(names[item]),
-                where[item],
-                xytext=(4, 4),
-                textcoords="offset points",
-                fontsize=7,
-                parse_math=False,
-                zorder=5,
-            )
-    if labels is not None or graph.n_hubs:
-        groups.explain(ax, handles, texts)
+    if labels is not None:
+        draw_labels(ax, graph, where, labels, n_labels)
+    if groups is not None or graph.n_hubs:
+        colors.explain(ax, handles, texts)
     return ax
+
+
+def draw_labels(ax: Axes, graph: Graph, where: NDArray[np.float64], labels: Sequence[Any], n_labels: int) -> None:
+    """Write the names of the items with the most edges beside them."""
+    for item in np.argsort(-graph.degrees()[: graph.n_items], kind="stable")[:n_labels]:
+        ax.annotate(
+            shorten(labels[item]),
+            where[item],
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=7,
+            parse_math=False,
+            zorder=5,
+        )
 
 
 def check_positions(positions: ArrayLike, n_vertices: int) -> NDArray[np.float64]:

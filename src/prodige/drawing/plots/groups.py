@@ -1,4 +1,4 @@
-"""Labels of items as colours: a scale for real numbers, a colour and a shape each for anything else."""
+"""Groups of items as colours: a scale for real numbers, a colour and a shape each for anything else."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ class Groups:
     values: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, labels: ArrayLike | None, n_items: int) -> Groups:
-        """Return the groups of labels, one for each item; a single one without a name if there are none."""
-        if labels is None:
+    def of(cls, groups: ArrayLike | None, n_items: int) -> Groups:
+        """Return what each item belongs to; a single group without a name if none are given."""
+        if groups is None:
             return cls([""], np.zeros(n_items, dtype=np.int64))
-        # Text goes in as objects: as an array of strings, one long label would make room for it in all others.
-        given = labels if isinstance(labels, np.ndarray) else as_array(labels)
+        # Text goes in as objects: as an array of strings, one long name would make room for it in all others.
+        given = groups if isinstance(groups, np.ndarray) else as_array(groups)
         if given.shape != (n_items,):
             raise ValueError(
-                f"labels must have one entry for each of the {n_items} items and none for hubs, got shape {given.shape}"
+                f"groups must have one entry for each of the {n_items} items and none for hubs, got shape {given.shape}"
             )
         if given.dtype.kind == "f":
             return cls([], np.zeros(n_items, dtype=np.int64), given.astype(np.float64))
         if given.dtype.kind not in "iub":
-            given = np.array([str(label) for label in given.tolist()], dtype=object)
+            given = np.array([str(name) for name in given.tolist()], dtype=object)
         names, group, counts = np.unique(given, return_inverse=True, return_counts=True)
         shown = [str(name) for name in names.tolist()]
         if len(names) > MOST_GROUPS:
@@ -153,9 +153,9 @@ class Groups:
         return ScalarMappable(Normalize(*ends), "cividis")
 
 
-def as_array(labels: ArrayLike) -> NDArray[Any]:
-    """Return labels as numbers where all are, else as text."""
-    entries = list(labels)  # type: ignore[arg-type]
+def as_array(groups: ArrayLike) -> NDArray[Any]:
+    """Return groups as numbers where all are, else as text."""
+    entries = list(groups)  # type: ignore[arg-type]
     if entries and all(isinstance(entry, (bool, int, float, np.number, np.bool_)) for entry in entries):
         return np.asarray(entries)
     return np.array([str(entry) for entry in entries], dtype=object)

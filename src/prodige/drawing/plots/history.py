@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from prodige._validation import check_integer
 from prodige.drawing.plots.style import OKABE_ITO, add_legend, get_axes, shorten, tidy
+from prodige.progress import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-History = Sequence[Mapping[str, float]]
+History = Sequence[Record]
 
 LABELS = {
     "loss": "loss",
@@ -47,7 +48,7 @@ def plot_history(
         ``history_`` of an estimator, or the estimator. A sequence of them is several runs of one kind; a mapping has
         the name of a kind, and its run or runs.
     y : {"loss", "n_edges", "numbers_per_item"}
-        What to draw, or another key of the records.
+        What to draw, or another field of :class:`prodige.progress.Record`.
     x : {"step", "seconds"}
         Against what.
     smooth : int
@@ -59,7 +60,8 @@ def plot_history(
     --------
     >>> from matplotlib.figure import Figure
     >>> from prodige.drawing.plots import plot_history
-    >>> runs = [[{"step": step, "loss": start / (1 + step)} for step in range(9)] for start in (1.0, 3.0)]
+    >>> from prodige.progress import Record
+    >>> runs = [[Record(step, step / 9, start / (1 + step), step / 10) for step in range(9)] for start in (1.0, 3.0)]
     >>> ax = plot_history({"two seeds": runs}, ax=Figure().subplots())
     >>> ax.lines[0].get_ydata()[0].item()
     2.0
@@ -100,9 +102,12 @@ def as_runs(runs: Any, name: str) -> list[History]:
     runs = getattr(runs, "history_", runs)
     if not isinstance(runs, Sequence) or isinstance(runs, str):
         raise TypeError(f"{name} must be a list of records, a list of such lists or a fitted estimator, got {runs!r}")
-    if runs and isinstance(runs[0], Mapping):
+    if runs and isinstance(runs[0], Record):
         runs = [runs]
     found: list[History] = [getattr(run, "history_", run) for run in runs]
+    for run in found:
+        if not isinstance(run, Sequence) or not all(isinstance(record, Record) for record in run):
+            raise TypeError(f"{name} must hold records of a fit (prodige.progress.Record), got {run!r:.80}")
     if not found or not all(found):
         raise ValueError(
             f"{name} has no steps to draw: so small a graph is not fitted step by step, or the run was stopped too soon"
@@ -139,10 +144,11 @@ def running_mean(values: NDArray[np.float64], width: int) -> NDArray[np.float64]
 
 def column(run: History, key: str, name: str) -> NDArray[np.float64]:
     """Return one figure of every record."""
-    if any(key not in record for record in run):
-        known = ", ".join(map(repr, run[0]))
+    found = [getattr(record, key, None) for record in run]
+    if any(not isinstance(value, (int, float)) for value in found):
+        known = ", ".join(repr(field) for field, value in run[0].known().items() if not isinstance(value, str))
         raise ValueError(f"the records of {name or 'history'} have no {key!r}; they have {known}")
-    values = np.array([record[key] for record in run], dtype=np.float64)
+    values = np.array(found, dtype=np.float64)
     if not np.isfinite(values).all():
         step = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"{key} of record {step} of {name or 'history'} is {values[step]}: it must be finite")

@@ -96,7 +96,7 @@ def fit_ranking(
     random_state : int, RandomState or None
         A seed gives the same graph with any number of threads, unless ``monitor`` goes by time.
     n_jobs : int, optional
-        Threads; all available processors when left out.
+        Threads; all processors that this process may use when left out.
 
     Returns
     -------
@@ -132,7 +132,9 @@ def fit_ranking(
     interacted = check_interactions(user_items)
     interacted.data[:] = 1
     joined = join(interacted, edges, random, monitor)
-    run = Run(interacted, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs), monitor)
+    run = RankingFit(
+        interacted, joined, edges_allowed(numbers_per_item, joined), random, count_threads(n_jobs), monitor
+    )
     monitor.prepared(until=_LEARNED)
     try:
         for progress in monitor.run():
@@ -156,7 +158,7 @@ def edges_allowed(numbers_per_item: float, joined: Candidates) -> int:
     return min(int((numbers_per_item - 1) * n / 2 + 1e-9), joined.n_edges)
 
 
-class Run:
+class RankingFit:
     """The moving parts of one call of :func:`fit_ranking`."""
 
     def __init__(
