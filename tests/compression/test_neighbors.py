@@ -303,6 +303,6 @@ def test_missing_roads_are_added() -> None:
 
 def test_without_time_all_edges_count_as_needed() -> None:
     space = Space(np.random.default_rng(0).normal(size=(200, 2)))
-    edges = space.neighbors(8)
+    edges = Candidates.of_neighbors(*space.neighbors(8))
     assert np.isfinite(measure_detours(space, edges)).any()
     assert np.isinf(measure_detours(space, edges, lambda: True)).all()
