@@ -38,7 +38,7 @@ def test_tables() -> None:
 
 
 def test_measured_tables_can_be_drawn() -> None:
-    results = sorted((Path(__file__).parents[2] / "docs" / "results").glob("table1-*.json"))
+    results = sorted((Path(__file__).parents[3] / "docs" / "results").glob("table1-*.json"))
     assert results
     for path in results:
         ax = plots.plot_bits(json.loads(path.read_text()), ax=new_axes())

@@ -91,31 +91,14 @@ def plot_graph(
     else:
         handles, texts = draw_images(ax, where, pictures, groups)
     if graph.n_hubs:
-        handles.append(
-            ax.scatter(
-                where[graph.n_items :, 0],
-                where[graph.n_items :, 1],
-                s=sizes[graph.n_items :],
-                c=[text_color()],
-                marker="D",
-                zorder=4,
-            )
-        )
+        handles.append(draw_hubs(ax, where[graph.n_items :], sizes[graph.n_items :]))
         texts.append("hubs")
     ax.set_axis_off()
     ax.set_aspect("equal")
     ax.margins(0.03)
     if names is not None:
-        for item in np.argsort(-graph.degrees()[: graph.n_items], kind="stable")[:n_names]:
-            ax.annotate(
-                shorten(names[item]),
-                where[item],
-                xytext=(4, 4),
-                textcoords="offset points",
-                fontsize=7,
-                parse_math=False,
-                zorder=5,
-            )
+        busiest = np.argsort(-graph.degrees()[: graph.n_items], kind="stable")[:n_names]
+        write_names(ax, where[busiest], [names[item] for item in busiest])
     if labels is not None or graph.n_hubs:
         groups.explain(ax, handles, texts)
     return ax
@@ -194,6 +177,25 @@ def draw_edges(ax: Axes, graph: Graph, where: NDArray[np.float64], groups: Group
             zorder=1,
         )
     )
+
+
+def draw_hubs(ax: Axes, where: NDArray[np.float64], sizes: NDArray[np.float64]) -> Any:
+    """Draw hubs as diamonds; return what a legend needs."""
+    return ax.scatter(where[:, 0], where[:, 1], s=sizes, c=[text_color()], marker="D", zorder=4)
+
+
+def write_names(ax: Axes, where: NDArray[np.float64], names: Sequence[Any]) -> None:
+    """Write names beside points."""
+    for place, name in zip(where, names, strict=True):
+        ax.annotate(
+            shorten(name),
+            (place[0], place[1]),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=7,
+            parse_math=False,
+            zorder=5,
+        )
 
 
 def draw_images(
