@@ -240,16 +240,16 @@ def test_detours_of_edges() -> None:
 # -- parts
 
 
-@given(seed=st.integers(0, 2**32 - 1), n_edges=st.integers(29, 80), worthless=st.sampled_from([-np.inf, 0.5]))
+@given(seed=st.integers(0, 2**32 - 1), n_edges=st.integers(29, 80), above=st.sampled_from([-np.inf, 0.5]))
 @settings(max_examples=40, deadline=None)
-def test_thinning_keeps_the_best_and_what_holds_together(seed: int, n_edges: int, worthless: float) -> None:
+def test_thinning_keeps_the_best_and_what_holds_together(seed: int, n_edges: int, above: float) -> None:
     rng = np.random.default_rng(seed)
     space = Space(rng.normal(size=(30, 2)))
     landmarks = Landmarks.draw(space, 16, np.random.RandomState(0))
     edges = join_components(space, knn(space.X, 4))
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, 1)
     importance = rng.random(graph.n_edges)
-    thinned = thin(graph, importance, n_edges, worthless)
+    thinned = thin(graph, importance, n_edges, above)
     assert thinned.n_edges <= n_edges
     assert is_connected(thinned.tail, thinned.head, 30)
     number = {pair: e for e, pair in enumerate(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))}
@@ -260,8 +260,8 @@ def test_thinning_keeps_the_best_and_what_holds_together(seed: int, n_edges: int
         assert lost.size == 0
     # An edge worth less than a lost one is only there if the graph would fall apart without.
     for e in kept:
-        bound = max(importance[lost].max(initial=-np.inf), worthless)
-        if (importance[e] < bound and thinned.n_edges == n_edges) or importance[e] <= worthless:
+        bound = max(importance[lost].max(initial=-np.inf), above)
+        if (importance[e] < bound and thinned.n_edges == n_edges) or importance[e] <= above:
             rest = [k for k in kept if k != e and importance[k] >= importance[e]]
             assert not is_connected(graph.tail[rest], graph.head[rest], 30)
 

@@ -1,4 +1,4 @@
-"""A graph while it is being fitted: weights that move, and what its edges turn out to be worth.
+"""A graph while it is being fitted: weights that move, and how important its edges turn out to be.
 
 An edge is too long by the mean residual of the pairs whose shortest path uses it, so each weight moves a part of the
 way there. That is Newton's method with the diagonal of the Hessian (the number of those pairs). It needs no learning
@@ -68,7 +68,7 @@ class FittedGraph:
         self.n_jobs = n_jobs
         self.engine = self._make_engine(_core.Topology(self.n_items + n_hubs, self.tail, self.head))
         self.passes = Passes(*np.zeros((3, self.weight.size)))
-        self._longest = 8 * landmarks.scale  # stands for a way that does not exist
+        self._longest = 8 * landmarks.scale  # stands for a path that does not exist
 
     def _make_engine(self, topology: _core.Topology) -> Engine:
         return Engine(topology, self.weight, self.n_items, None, self.n_jobs)

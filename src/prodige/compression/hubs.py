@@ -1,6 +1,6 @@
 """Fitting a graph of hubs to distances: the best way known to meet a budget.
 
-Every item hangs on one or a few hubs, and the hubs are joined to each other. Two things are learned in turn:
+Every item is attached to one or a few hubs, and the hubs are joined to each other. Two things are learned in turn:
 
 *Weights*, with the edges fixed: passes of :mod:`prodige.compression.fitting`.
 
@@ -155,7 +155,7 @@ def check_memory(n_hubs: int) -> None:
     most = math.isqrt(_MOST_BYTES // _PAIR_BYTES)
     if n_hubs > most:
         raise ValueError(
-            f"n_hubs = {n_hubs} would take about {_PAIR_BYTES * n_hubs**2 / 2**30:.1f} GiB for the ways between them; "
+            f"n_hubs = {n_hubs} would take about {_PAIR_BYTES * n_hubs**2 / 2**30:.1f} GiB for the paths between them; "
             f"give at most {most}, or 'auto'"
         )
 
@@ -306,7 +306,7 @@ def rewire(
     Parameters
     ----------
     graph : HubGraph
-        Some passes old, so that it knows what its edges are worth.
+        Some passes old, so that it knows how important its edges are.
     n_edges : int
         Edges of the result, at most.
     share : float
@@ -319,7 +319,7 @@ def rewire(
     if monitor is not None and not has_time_to_rewire(graph, monitor):
         return thin(graph, n_edges)
     n, of_item, importance = graph.n_items, graph.of_item, graph.importance()
-    # An item that others' paths lead over would take those with it: it stays, and its edges are worth what they carry.
+    # An item that others' paths lead over would take those with it: it stays, and its edges count for what they carry.
     uses = np.bincount(graph.tail[of_item], graph.passes.uses[of_item], minlength=n)
     is_end = uses <= 1.01 * graph.passes.n_sources
     items = np.flatnonzero((random.random_sample(n) < share) & is_end).astype(np.int32)
@@ -360,7 +360,7 @@ def rewire(
 def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blocks, monitor: Monitor) -> HubGraph:
     """Drop edges until at most ``n_edges`` are left, not too many at once unless the time is up.
 
-    What an edge is worth is measured while all others are there; the more go together, the less that says.
+    The importance of an edge is measured while all others are there; the more go together, the less that says.
     """
     while graph.n_edges > n_edges:
         if monitor.is_over:
@@ -375,7 +375,7 @@ def shrink(graph: HubGraph, n_edges: int, share: float, n_arcs: int, blocks: Blo
 
 
 def has_time_to_rewire(graph: HubGraph, monitor: Monitor) -> bool:
-    """Tell whether the ways between all hubs can be searched twice in the time that one round may take."""
+    """Tell whether the paths between all hubs can be searched twice in the time that one round may take."""
     if monitor.max_time is None:
         return True
     began = monitor.seconds
@@ -389,7 +389,7 @@ def has_time_to_rewire(graph: HubGraph, monitor: Monitor) -> bool:
 
 
 def thin(graph: HubGraph, n_edges: int) -> HubGraph:
-    """Keep the most worthy edges, as far as that is known, without another look at the data."""
+    """Keep the most important edges, as far as that is known, without another look at the data."""
     if graph.n_edges <= n_edges:
         return graph
     n, of_item, importance = graph.n_items, graph.of_item, graph.importance()
@@ -441,7 +441,7 @@ class Attachments:
         hubs, weights, errors = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         items = items[: len(hubs)]
         importance = np.full(errors.shape, np.inf)
-        # Each pair counts from both of its ends. Worth falls along the arcs, so none is taken without those before.
+        # Each pair counts from both its ends. Importance falls along the arcs: none is taken without those before.
         importance[:, 1:] = -np.diff(errors, axis=1) * (2 * graph.n_items / n_columns)
         importance = np.minimum.accumulate(importance, axis=1)
         row, arc = np.nonzero(hubs >= 0)
@@ -492,7 +492,7 @@ def propose_hub_edges(
 
 
 def first_of_item(tail: Ids, importance: Floats) -> NDArray[np.bool_]:
-    """Return which edges are the most worthy one of their item."""
+    """Return which edges are the most important one of their item."""
     order = np.lexsort((-importance, tail))
     first = np.ones(tail.size, dtype=bool)
     first[1:] = tail[order][1:] != tail[order][:-1]

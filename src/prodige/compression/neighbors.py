@@ -1,6 +1,6 @@
 """Fitting a graph of neighbours to distances: for metrics that are paths already.
 
-Roads, trees and points of a plane have something that images and words have not: the way to a far item leads past near
+Roads, trees and points of a plane have something that images and words have not: the path to a far item leads past near
 ones. There a graph of neighbours says it all, often without any error. Whether a data set is of this kind is measured:
 how often the distance to a near item is also the length of a detour over a nearer one.
 """
@@ -32,12 +32,12 @@ _N_NEIGHBORS = 16
 # Where time is limited: the part of it for looking at detours, and for edges that join no neighbours.
 _LOOKING = 0.2
 
-# A detour this much longer than the straight way is none: rounding of single precision.
+# A detour this much longer than the straight path is none: rounding of single precision.
 _EXACT = 1e-5
 
 
 def looks_local(space: Space, random: np.random.RandomState, n_sources: int = 64) -> bool:
-    """Tell whether the way to most of an item's neighbours nearly leads past nearer ones.
+    """Tell whether the path to most of an item's neighbours nearly leads past nearer ones.
 
     Examples
     --------
@@ -63,12 +63,12 @@ def looks_local(space: Space, random: np.random.RandomState, n_sources: int = 64
 
 
 def find_detours(space: Space, item: int, neighbors: NDArray[np.int64]) -> Floats:
-    """Return, for each neighbour, the shortest way over another one as a multiple of the straight way."""
+    """Return, for each neighbour, the shortest path over another one as a multiple of the straight one."""
     around = np.append(neighbors, item)
     distances = space.distances(around, around).astype(np.float64)
     straight = distances[-1, :-1]
     paths = straight[:, None] + distances[:-1, :-1]
-    # Over itself is no detour. Nor is a way over an item in the same place, or twins would each call the other spare.
+    # Over itself is no detour. Nor is a path over an item in the same place, or twins would each call the other spare.
     paths[np.arange(straight.size), np.arange(straight.size)] = np.inf
     paths[straight == 0] = np.inf
     paths[(distances[:-1, :-1] == 0)] = np.inf
@@ -86,7 +86,7 @@ def fit_local(
 ) -> FittedGraph:
     """Fit a graph of neighbours within a budget.
 
-    Neighbours are joined, edges that a detour replaces exactly are left out, and of the rest the least worthy ones go,
+    Neighbours are joined, edges that a detour replaces exactly are left out, and of the rest the least important go,
     a few at a time, until the budget is met.
 
     Parameters
@@ -122,7 +122,7 @@ def fit_local(
     graph = FittedGraph(landmarks, 0, edges.i, edges.j, edges.weight, count_threads(n_jobs))
     detours = measure_detours(space, edges, patience(monitor, _LOOKING))
     n_start = max(min(int((detours > 1 + _EXACT).sum()), 3 * n_edges), n_edges)
-    graph = complete(space, thin(graph, detours, n_start, worthless=1 + _EXACT), patience(monitor, _LOOKING))
+    graph = complete(space, thin(graph, detours, n_start, above=1 + _EXACT), patience(monitor, _LOOKING))
     blocks = Blocks(landmarks.n_blocks, _BATCH, random)
     n_start = graph.n_edges
     try:
@@ -144,7 +144,7 @@ def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds
     """Add edges that the metric has but that join no neighbours, as long roads do; none where it is not exact.
 
     The nearest item that comes out too far from a source must miss its last edge: the one to the item nearest to it
-    among those that lie on the way and come out right.
+    among those that lie on the path and come out right.
     """
     landmarks = graph.landmarks
     tolerance = _EXACT * landmarks.scale
@@ -178,16 +178,16 @@ def complete(space: Space, graph: FittedGraph, is_over: IsOver = never, n_rounds
     return graph
 
 
-def thin(graph: FittedGraph, importance: Floats, n_edges: int, worthless: float = -np.inf) -> FittedGraph:
-    """Return the graph with its most worthy edges, none of them worthless unless it holds the graph together."""
+def thin(graph: FittedGraph, importance: Floats, n_edges: int, above: float = -np.inf) -> FittedGraph:
+    """Return the graph with its most important edges, all above a bound but those that hold the graph together."""
     rank = np.where(spanning_forest(graph.tail, graph.head, importance, graph.n_items), np.inf, importance)
     keep = np.sort(np.argsort(-rank, kind="stable")[:n_edges])
-    keep = keep[rank[keep] > worthless]
+    keep = keep[rank[keep] > above]
     return FittedGraph(graph.landmarks, 0, graph.tail[keep], graph.head[keep], graph.weight[keep], graph.n_jobs)
 
 
 def measure_detours(space: Space, edges: Candidates, is_over: IsOver = never) -> Floats:
-    """Return, for each edge, the shortest way over a common neighbour as a multiple of its length.
+    """Return, for each edge, the shortest path over a common neighbour as a multiple of its length.
 
     Edges that there is no time to look at count as needed.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -23,7 +23,13 @@ from prodige.learning.estimators import (
 
 if TYPE_CHECKING:
     from prodige.learning.embedding import GraphEmbedding
-    from prodige.learning.sparsity import Importance
+
+
+class Observer(Protocol):
+    """Whoever is told of every backward pass, as :class:`prodige.learning.sparsity.Importance` is."""
+
+    def observe(self, search: Search, gradient: NDArray[Any], unreachable: float) -> None:
+        """Take in a search and the gradient of the loss by its distances."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Search:
     n_items: int
     estimator: Estimator
     sparse: bool
-    importance: Importance | None
+    observer: Observer | None
     n_jobs: int
 
     @property
@@ -84,7 +90,7 @@ class Draw:
 class Distances(torch.autograd.Function):
     """Lengths of the shortest paths of a search, ``unreachable`` where there is none.
 
-    The derivative by an edge weight is the sum of the incoming gradient over all that hangs below the edge in the
+    The derivative by an edge weight is the sum of the incoming gradient over all that is below the edge in the
     search tree: exact, and linear in the size of the tree. Where a loss has equal shortest paths to choose from it is
     the derivative along the one the search took.
     """
@@ -126,8 +132,8 @@ class Distances(torch.autograd.Function):
             )
         if ctx.needs_input_grad[2]:
             by_unreachable = gradient.new_zeros(()) if ctx.missing is None else gradient[ctx.missing].sum()
-        if search.importance is not None:
-            search.importance.update(search, incoming, float(unreachable))
+        if search.observer is not None:
+            search.observer.observe(search, incoming, float(unreachable))
         return (
             None if by_w is None else as_gradient(by_w, theta_w, search.sparse),
             None if by_b is None else as_gradient(by_b, theta_b, search.sparse),

@@ -74,7 +74,7 @@ class _Gather(torch.autograd.Function):
 class Importance:
     """Running mean, over sources, of what the loss would rise by if an edge were removed.
 
-    Set it as ``embedding.importance``: every backward pass through distances then updates it.
+    Set it as ``embedding.importance``: it is then told of every backward pass through distances.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Importance:
         total, weight = self._sums
         return total / weight
 
-    def update(self, search: Search, gradient: NDArray[Any], unreachable: float) -> None:
+    def observe(self, search: Search, gradient: NDArray[Any], unreachable: float) -> None:
         """Take in the searches of one backward pass; ``gradient`` is that of the loss by their distances."""
         if self.curvature is None:
             slope, curve = np.abs(gradient), np.zeros_like(gradient)

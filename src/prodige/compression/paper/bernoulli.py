@@ -1,10 +1,10 @@
-r"""Edges that are coins: present with a probability, which is learned by the score function at a price.
+r"""Bernoulli edges: present with a probability, which is learned by the score function under a penalty.
 
 The score function :math:`(L - c)(b_e - p_e)` of the paper, with the loss of a whole search as :math:`L`, charges every
 edge with the noise of all others. Here a pair's loss is charged to the edges that decide it: those at its two ends, and
-those between items of the pool (:mod:`prodige.compression.paper.candidates`). Ways lead over the pool, so this leaves
-out little: that an edge between neighbours may lie in the middle of a way of others. What an item loses in one drawn
-graph is compared with its losses in the others (leave-one-out baseline).
+those between the random items that all are joined to (:mod:`prodige.compression.paper.candidates`). Paths lead over
+these items, so this leaves out little: that an edge between neighbours may lie in the middle of a path of others. What
+an item loses in one drawn graph is compared with its losses in the others (leave-one-out baseline).
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class BernoulliEdges:
 
 
 def estimate_importance(
-    losses: NDArray[np.float64], drawn: Sequence[Mask], tail: Ids, head: Ids, p: Floats, in_pool: Mask
+    losses: NDArray[np.float64], drawn: Sequence[Mask], tail: Ids, head: Ids, p: Floats, is_random: Mask
 ) -> Floats:
-    """Estimate by how much the expected error would fall with the probability of each edge: -dR/dp, at no price.
+    """Estimate by how much the expected error would fall with the probability of each edge: -dR/dp with no penalty.
 
-    The score function, divided by p (1 - p). That is the Fisher information of a coin: divided by it, the gradient by
-    theta is that by p, and edges that are nearly certain learn as fast as others.
+    The score function, divided by p (1 - p). That is the Fisher information of a Bernoulli variable: divided by it, the
+    gradient by theta is that by p, and edges that are nearly certain learn as fast as others.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def estimate_importance(
     drawn : sequence of K ndarrays of bool, shape [E]
         Which edges each graph has.
     tail, head, p : ndarray, shape [E]
-    in_pool : ndarray of bool, shape [N]
+    is_random : ndarray of bool, shape [N]
     """
     of_item = leave_one_out(losses) * (2 / losses.shape[1])  # a pair counts for both its items
-    of_item[:, in_pool] = 0
+    of_item[:, is_random] = 0
     of_all = leave_one_out(losses.mean(axis=1))
-    shared = in_pool[tail] & in_pool[head]
+    shared = is_random[tail] & is_random[head]
     importance = np.zeros(tail.size, dtype=np.float32)
     for own, common, present in zip(of_item.astype(np.float32), of_all.astype(np.float32), drawn, strict=True):
         importance -= (own[tail] + own[head] + common * shared) * (present - p)
@@ -115,7 +115,7 @@ def leave_one_out(losses: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def find_penalty(theta: Floats, rates: Floats, target: float) -> float:
-    """Return the price x ≥ 0 with Σ sigmoid(theta - rates · x) = target; 0 where the sum is no more than that.
+    """Return the penalty x ≥ 0 with Σ sigmoid(theta - rates · x) = target; 0 where the sum is no more than that.
 
     Examples
     --------

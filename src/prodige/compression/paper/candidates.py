@@ -1,4 +1,4 @@
-"""The pool: items that all others are joined to, and what the paper's way of compression starts from.
+"""Random items that all others are joined to, and what compression as in the paper starts from.
 
 Every item gets candidate edges to its nearest ones and to some random ones, and the random ones are the same for all.
 Some of them become hubs. They take the place of virtual ones, which the paper does not have.
@@ -28,12 +28,12 @@ Floats = NDArray[np.float32]
 
 
 def most_random(n_items: int, n_edges: int) -> int:
-    """Return how large the pool may be: all edges within it must fit into the budget, since they are the last to go."""
+    """Return how many random items there may be: all edges between them, the last to go, must fit into the budget."""
     return min(n_items, int((1 + math.isqrt(1 + 8 * n_edges)) / 2))
 
 
 def choose_n_random(n_items: int, n_edges: int, variance: float) -> int:
-    """Return the size of the pool: enough to choose from, and few enough to be hubs.
+    """Return the number of random items: enough to choose from, and few enough to be hubs.
 
     An item that is a hub is half as far from the others as it should be. Of all pairs, 2h/N are between h hubs and an
     item, so they cost h/2N of the mean distance squared. That is kept to 15 % of the variance, what a constant costs.
@@ -61,10 +61,10 @@ def relative_variance(space: Space, random: np.random.RandomState, n_sources: in
 
 @dataclass(frozen=True)
 class StarStart:
-    """Weights to begin with, in mean distances: from every item to every item of the pool, shape [N, H].
+    """Weights to begin with, in mean distances: from every item to every random item, shape [N, H].
 
-    With items grouped around the pool, and the radii r of the best star, an item is farther from a group than the radii
-    say by c, the mean of D_ij - r_i - r_j over the group. So r_i + c is the weight of its edge to there.
+    With items grouped around the random ones, and the radii r of the best star, an item is farther from a group than
+    the radii say by c, the mean of D_ij - r_i - r_j over the group. So r_i + c is the weight of its edge to there.
 
     Attributes
     ----------
@@ -81,11 +81,13 @@ class StarStart:
     unreachable: float
 
     @classmethod
-    def of(cls, space: Space, pool: NDArray[np.int64], random: np.random.RandomState, n_rounds: int = 6) -> StarStart:
+    def of(
+        cls, space: Space, random_items: NDArray[np.int64], random: np.random.RandomState, n_rounds: int = 6
+    ) -> StarStart:
         """Group the items and work out the weights, from the distances to a sample of items."""
-        n, n_groups = space.n_items, pool.size
+        n, n_groups = space.n_items, random_items.size
         n_columns = int(np.clip(_START_DISTANCES // n, 1, _START_COLUMNS))
-        columns = np.union1d(random.permutation(n)[:n_columns], pool)
+        columns = np.union1d(random.permutation(n)[:n_columns], random_items)
         target = space.distances(columns).T
         scale = float(target.mean(dtype=np.float64)) or 1.0
         target = target / np.float32(scale)
@@ -94,12 +96,12 @@ class StarStart:
         excess = target - radius[:, None] - radius[columns]
 
         # As in k-means: an item fits a group that sees all groups as it does, apart from how far out it is itself.
-        view = excess[:, np.searchsorted(columns, pool)]
+        view = excess[:, np.searchsorted(columns, random_items)]
         share = np.full(n_groups, 1 / n_groups, dtype=np.float32)
-        centre = view[pool]
+        centre = view[random_items]
         for _ in range(n_rounds):
             group = nearest_group(view, centre, share)
-            group[pool] = np.arange(n_groups)  # no group is ever empty
+            group[random_items] = np.arange(n_groups)  # no group is ever empty
             is_member = (group[columns][:, None] == np.arange(n_groups)).astype(np.float32)
             share = is_member.mean(axis=0)
             view = excess @ (is_member / is_member.sum(axis=0))
@@ -110,7 +112,7 @@ class StarStart:
         within = np.minimum(np.diagonal(centre), 0)
         weight = radius[:, None] + view - within / 2
         weight[np.arange(n), group] = radius + within[group] / 2
-        weight[pool] = (centre + centre.T - within[:, None] - within) / 2
+        weight[random_items] = (centre + centre.T - within[:, None] - within) / 2
         return cls(np.maximum(weight, _SHORTEST), scale, 1 + 0.5 * float(target.std()))
 
 
@@ -121,17 +123,17 @@ def nearest_group(view: Floats, centre: Floats, share: Floats) -> NDArray[np.int
 
 
 def join(
-    space: Space, pool: NDArray[np.int64], start: StarStart, n_neighbors: int, n_jobs: int | None
+    space: Space, random_items: NDArray[np.int64], start: StarStart, n_neighbors: int, n_jobs: int | None
 ) -> BernoulliEdges:
-    """Return candidate edges from every item to the pool and to its nearest items."""
+    """Return candidate edges from every item to the random ones and to its nearest items."""
     n = space.n_items
-    tail, head = np.repeat(np.arange(n), pool.size), np.tile(pool, n)
+    tail, head = np.repeat(np.arange(n), random_items.size), np.tile(random_items, n)
     weight = start.weight.ravel()
     if n_neighbors > 0:
         near = Candidates.of_neighbors(*space.neighbors(n_neighbors, n_jobs))
         tail, head = np.concatenate([tail, near.i]), np.concatenate([head, near.j])
         weight = np.concatenate([weight, np.maximum(near.weight / start.scale, _SHORTEST)])
     low, high = np.minimum(tail, head), np.maximum(tail, head)
-    _, first = np.unique(low * n + high, return_index=True)  # of two, that to the pool
+    _, first = np.unique(low * n + high, return_index=True)  # of two, that to a random item
     first = first[low[first] != high[first]]
     return BernoulliEdges.start(low[first].astype(np.int32), high[first].astype(np.int32), weight[first])

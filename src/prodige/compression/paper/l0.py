@@ -1,7 +1,7 @@
-r"""The way of the paper: every edge a coin, and a price on edges that meets a budget.
+r"""The L0 penalty of the paper: Bernoulli edges, and a penalty on their number that meets a budget.
 
 Edge :math:`e` of the candidates is present with probability :math:`p_e = \sigma(\theta_e)`. Learned is what minimises
-the expected error over all pairs and the price of the edges (equation 4 of the paper):
+the expected error over all pairs and the penalty of the edges (equation 4 of the paper):
 
 .. math:: R = \mathbb{E}_G \operatorname{mean}_{i \ne j} \bigl(d_G(i, j) - D_{ij}\bigr)^2
           + \lambda \operatorname{mean}_e p_e
@@ -9,14 +9,14 @@ the expected error over all pairs and the price of the edges (equation 4 of the 
 In the end the edges with :math:`p \ge 0.5` are kept. Three things make this work in minutes:
 
 *Candidates.* Every item is joined to its nearest ones and to some random ones, and the random ones are the same for
-all: the pool (:mod:`prodige.compression.paper.candidates`).
+all (:mod:`prodige.compression.paper.candidates`).
 
 *Credit.* A pair's loss is charged to the edges that decide it, not to all that were drawn
 (:mod:`prodige.compression.paper.bernoulli`). All sources of a step search the same few drawn graphs; a search thereby
 says something about the edges of every item it reaches, not of its source only.
 
-*Price.* :math:`\lambda` is solved for at every step, such that the expected number of edges falls geometrically to the
-budget and stays there. So users name a size, and learn the price.
+*Penalty.* :math:`\lambda` is solved for at every step, such that the expected number of edges falls geometrically to
+the budget and stays there. So users name a size, and learn the penalty.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _N_GRAPHS = 4
 _HOPELESS = -4.0
 _SURE = 4.0
 
-# Steps of the logits, by the part of the loss an edge is worth; those of edges in the pool, which all pairs judge, by
-# the typical difference between two drawn graphs; and steps of the weights, in mean distances.
+# Steps of the logits, by the importance of an edge as a part of the loss; those of edges between random items, which
+# all pairs judge, by the typical difference between two drawn graphs; and steps of the weights, in mean distances.
 _RATE = 0.5
-_POOL_RATE = 0.05
+_RANDOM_RATE = 0.05
 _WEIGHT_RATE = 0.04
 
 Ids = NDArray[np.int32]
@@ -78,7 +78,7 @@ class L0Result:
     history : list of prodige.progress.Record
         One for each step; its edges are those with p ≥ 0.5.
     lambda_ : float
-        The price that met the budget, in squared distances; 0 where all candidates fit in.
+        The penalty that met the budget, in squared distances; 0 where all candidates fit in.
     stopped : {"finished", "callback", "interrupt"}
         Why the run ended.
     """
@@ -167,13 +167,13 @@ def fit_l0(
     if n_random is None:
         n_random = choose_n_random(n, n_edges, relative_variance(space, random))
     check_integer("n_random", n_random, 1, most_random(n, n_edges))
-    pool = np.sort(random.choice(n, n_random, replace=False))
-    start = StarStart.of(space, pool, random)
+    random_items = np.sort(random.choice(n, n_random, replace=False))
+    start = StarStart.of(space, random_items, random)
     n_neighbors = check_integer("n_neighbors", n_neighbors, 0, 2**31)
-    edges = join(
-        space, pool, start, 0 if monitor.in_a_hurry else n_neighbors, n_threads
-    )  # finding neighbours takes long
-    run = L0Fit(space, edges, pool, start, n_edges, random, n_threads)
+    if monitor.in_a_hurry:  # finding neighbours takes long
+        n_neighbors = 0
+    edges = join(space, random_items, start, n_neighbors, n_threads)
+    run = L0Fit(space, edges, random_items, start, n_edges, random, n_threads)
     try:
         for progress in monitor.run():
             loss = run.step(progress)
@@ -224,7 +224,7 @@ class L0Fit:
         self,
         space: Space,
         edges: BernoulliEdges,
-        pool: NDArray[np.int64],
+        random_items: NDArray[np.int64],
         start: StarStart,
         n_edges: int,
         random: np.random.RandomState,
@@ -238,8 +238,8 @@ class L0Fit:
         self.random = random
         self.n_jobs = n_jobs
         self.n_candidates = edges.size
-        self.in_pool = np.zeros(space.n_items, dtype=bool)
-        self.in_pool[pool] = True
+        self.is_random = np.zeros(space.n_items, dtype=bool)
+        self.is_random[random_items] = True
         self.lambda_ = 0.0
         self._engine: Engine | None = None
         self._lambdas: list[float] = []
@@ -250,7 +250,7 @@ class L0Fit:
 
     @property
     def mean_lambda(self) -> float:
-        """Price of an edge since the graph reached its size; before, the latest one."""
+        """Penalty of an edge since the graph reached its size; before, the latest one."""
         return float(np.mean(self._lambdas)) if self._lambdas else self.lambda_
 
     def step(self, progress: float) -> float:
@@ -316,7 +316,7 @@ class L0Fit:
             self._engine = self._engine.with_weights(edges.weight, self.n_jobs)
             return self._engine
         topology = _core.Topology(n, edges.tail[present], edges.head[present])
-        layout = _core.HubLayout(topology, self.in_pool.astype(np.uint8))
+        layout = _core.HubLayout(topology, self.is_random.astype(np.uint8))
         # With many edges between neighbours the hub engine has no less to search, and more to prepare.
         best = layout if 2 * layout.n_core < n else None
         engine = Engine(topology, edges.weight[present], n, best, self.n_jobs)
@@ -329,15 +329,17 @@ class L0Fit:
         self.edges = replace(self.edges, weights=self.edges.weights.descend(slope, rate, self._n_steps))
 
     def _learn_probabilities(self, losses: Losses, drawn: list[Mask], progress: float) -> None:
-        """Move every logit by what its edge is worth, less the price of an edge."""
+        """Move every logit by the importance of its edge, less the penalty of an edge."""
         edges, n = self.edges, self.space.n_items
-        importance = estimate_importance(losses.of_item, drawn, edges.tail, edges.head, edges.probability, self.in_pool)
-        shared = self.in_pool[edges.tail] & self.in_pool[edges.head]
+        importance = estimate_importance(
+            losses.of_item, drawn, edges.tail, edges.head, edges.probability, self.is_random
+        )
+        shared = self.is_random[edges.tail] & self.is_random[edges.head]
         self._loss = running(self._loss, float(losses.mean.mean()))
         self._spread = running(self._spread, float(np.std(losses.mean, ddof=1)))
         rate = np.float32(_RATE * n / 2 / max(self._loss, 1e-12))
-        pool_rate = np.float32(_POOL_RATE / max(self._spread, 1e-12))
-        rates: Floats = np.where(shared, np.minimum(pool_rate, rate), rate)
+        random_rate = np.float32(_RANDOM_RATE / max(self._spread, 1e-12))
+        rates: Floats = np.where(shared, np.minimum(random_rate, rate), rate)
         theta: Floats = edges.theta + rates * importance
         if progress >= PENALISED:
             penalty = find_penalty(theta, rates, self._target(progress))

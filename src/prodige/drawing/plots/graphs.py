@@ -91,8 +91,7 @@ def plot_graph(
     else:
         handles, texts = draw_images(ax, where, pictures, colors)
     if graph.n_hubs:
-        hubs, hub_sizes = where[graph.n_items :], sizes[graph.n_items :]
-        handles.append(ax.scatter(hubs[:, 0], hubs[:, 1], s=hub_sizes, c=[text_color()], marker="D", zorder=4))
+        handles.append(draw_hubs(ax, where[graph.n_items :], sizes[graph.n_items :]))
         texts.append("hubs")
     ax.set_axis_off()
     ax.set_aspect("equal")
@@ -191,6 +190,11 @@ def draw_edges(ax: Axes, graph: Graph, where: NDArray[np.float64], groups: Group
             zorder=1,
         )
     )
+
+
+def draw_hubs(ax: Axes, where: NDArray[np.float64], sizes: NDArray[np.float64]) -> Any:
+    """Draw hubs as diamonds; return what a legend needs."""
+    return ax.scatter(where[:, 0], where[:, 1], s=sizes, c=[text_color()], marker="D", zorder=4)
 
 
 def draw_images(

@@ -1,7 +1,7 @@
-"""The skeleton of a ranking graph: all items, and the users that ways between them lead through.
+"""The backbone of a ranking graph: all items, and the users that paths between them lead through.
 
 Its edges are thinned out by importance, which :mod:`prodige.recommendation.paper.fit` measures while it learns the
-weights. All other users hang on it (:mod:`prodige.recommendation.paper.users`).
+weights. All other users are attached to it (:mod:`prodige.recommendation.paper.users`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Backbone:
-    """What ways lead through; replaced as a whole, so that an interrupt never finds half of a change.
+    """What paths lead through; replaced as a whole, so that an interrupt never finds half of a change.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Backbone:
 
     @classmethod
     def of(cls, joined: Candidates, n_items: int, inside: Mask, edges: Mask) -> Backbone:
-        """Return the skeleton of some vertices and some candidates between them."""
+        """Return the backbone of some vertices and some candidates between them."""
         place = (np.cumsum(inside) - 1).astype(np.int32)
         weights = Weights.of(np.maximum(joined.weight[edges], np.float32(SHORTEST)))
         ends = place[joined.i[edges]], place[joined.j[edges]]
@@ -86,7 +86,7 @@ class Backbone:
         return np.bincount(np.concatenate([self.tail, self.head]), minlength=self.members.size)
 
     def keep(self, mask: Mask) -> Backbone:
-        """Return the skeleton with the edges where the mask is True."""
+        """Return the backbone with the edges where the mask is True."""
         return replace(
             self,
             tail=self.tail[mask],
@@ -103,12 +103,12 @@ class Backbone:
         return self.keep(keep_connected(self.tail, self.head, order, self.members.size, n_edges))
 
     def release(self) -> Backbone:
-        """Return the skeleton without users that no way leads through any more: they shall choose anchors freely."""
+        """Return the backbone without users that no path leads through any more: they shall choose anchors freely."""
         backbone = self
         while True:
             is_end = (backbone.degree == 1) & (np.arange(backbone.members.size) < backbone.n_connectors)
             tail, head = is_end[backbone.tail], is_end[backbone.head]
-            leaves = tail ^ head  # two ends of one edge have nothing else to hang on
+            leaves = tail ^ head  # two ends of one edge have nothing else to be attached to
             if not leaves.any():
                 return backbone
             gone = np.where(tail, backbone.tail, backbone.head)[leaves]
@@ -120,7 +120,7 @@ class Backbone:
 
 
 def choose_backbone(joined: Candidates, n_users: int, n_edges: int, random: np.random.RandomState) -> tuple[Mask, Mask]:
-    """Return the vertices and the edges of a skeleton to begin with, as masks of all vertices and of the candidates.
+    """Return the vertices and the edges of a backbone to begin with, as masks of all vertices and of the candidates.
 
     Users are drawn at random, and of the edges between them and the items the shortest are taken, about as many as
     asked for. Where that leaves apart what the candidates connect, what connects it comes in too.

@@ -1,4 +1,4 @@
-"""Affinity: which users and items may be joined, and how far apart they start.
+"""Candidates: which users and items may be joined, and how far apart they start.
 
 Users and items are alike if they met alike. That gives neighbours, by the cosine of their interactions, and places on a
 sphere, by a truncated singular value decomposition; the angle between two places is the weight that an edge starts

@@ -5,14 +5,14 @@ negatives; one search gives all distances, so they are free), over the items :ma
 
 .. math:: L_u = \operatorname{mean}_{x \in P_u} d(u, x) + \log \sum_x e^{-d(u, x)}
 
-For most users it is enough that ways begin there; they need not lead through. So the graph has two parts. The skeleton
+For most users it is enough that paths begin there; they need not lead through. So the graph has two parts. The backbone
 (:mod:`prodige.recommendation.paper.backbone`) joins all items, by edges between them and over some users, the
-connectors. Every other user hangs on one or a few vertices of it, its anchors
+connectors. Every other user is attached to one or a few vertices of it, its anchors
 (:mod:`prodige.recommendation.paper.users`), and d(u, x) is the least w(u, a) + d(a, x). A user ranks items the same if
-all its edges grow by as much; so they are made long enough that no way of others leads through it. That leaves little
-to search, and one search from an anchor serves all users that hang on it.
+all its edges grow by as much; so they are made long enough that no path of others leads through it. That leaves little
+to search, and one search from an anchor serves all users that are attached to it.
 
-Edges of the skeleton are thinned out by importance: how far distances would move without an edge, times the absolute
+Edges of the backbone are thinned out by importance: how far distances would move without an edge, times the absolute
 gradient of the loss. With the sign kept, edges towards negatives look harmful one by one, and dropping them together
 wrecks the ranking. The weights of those that stay are learned by gradient descent.
 """
@@ -42,22 +42,22 @@ from prodige.recommendation.paper.softmax import reach, softmax_loss
 from prodige.recommendation.paper.users import MOST_ANCHORS, Anchors, Choice, draw_positives
 from prodige.threads import count_threads, one_thread
 
-# Steps of a whole run, the shares of it between which the skeleton is thinned, and those after which users choose
+# Steps of a whole run, the shares of it between which the backbone is thinned, and those after which users choose
 # anchors again: late, when searches are fast. What is left of the run learns weights, in ever smaller steps.
 N_STEPS = 96
 THINNING = 0.08
 THINNED = 0.6
 CHOICES = [0.4, 0.6]
 
-# Edges of the skeleton to begin with: for each vertex of the graph, and of those it is to have in the end.
+# Edges of the backbone to begin with: for each vertex of the graph, and of those it is to have in the end.
 _START_EDGES = 2.5
 _START_ROOM = 1.25
 
-# Edges beyond those that connect the graph: the part of them that goes into the skeleton. The others are for users.
-_SKELETON_SHARE = 0.9
+# Edges beyond those that connect the graph: the part of them that goes into the backbone. The others are for users.
+_BACKBONE_SHARE = 0.9
 
 # The share of a time limit after which weights are learned no more: at last, users choose anchors once again.
-# They judge what they may hang on until this share is over, and for so many seconds after Ctrl-C.
+# They judge what they may be attached to until this share is over, and for so many seconds after Ctrl-C.
 _LEARNED = 0.6
 _JUDGED = 0.9
 _PATIENCE = 2.0
@@ -84,7 +84,7 @@ def fit_ranking(
     Parameters
     ----------
     user_items : sparse matrix or array-like, shape [U, I]
-        Above 0 where a user met an item; how far above does not matter.
+        Above 0 where a user interacted with an item; how far above does not matter.
     edges : {"normal", "bipartite", "random"}
         Candidates: the 16 users nearest to each user and the 16 items nearest to each item, by the cosine of their
         interactions, and all pairs of ``user_items``; those pairs alone; or 50 random edges of each vertex.
@@ -195,7 +195,7 @@ class RankingFit:
 
     @property
     def engine(self) -> Engine:
-        """The skeleton, ready to be searched."""
+        """The backbone, ready to be searched."""
         backbone, last = self.backbone, self._prepared
         if last is not None and last[0] is backbone:
             return last[1]
@@ -236,10 +236,10 @@ class RankingFit:
         )
 
     def _final_size(self) -> int:
-        """Return how many edges the skeleton is to have in the end."""
+        """Return how many edges the backbone is to have in the end."""
         n_forest = self.backbone.members.size - self.engine.topology.n_components
-        n_hanging = int(self._has_edges.sum()) - int(self._has_edges[self.backbone.members].sum())
-        return int(n_forest + _SKELETON_SHARE * max(self.n_edges - n_hanging - n_forest, 0))
+        n_attached = int(self._has_edges.sum()) - int(self._has_edges[self.backbone.members].sum())
+        return int(n_forest + _BACKBONE_SHARE * max(self.n_edges - n_attached - n_forest, 0))
 
     def _draw_sources(self, n_sources: int) -> Ids:
         """Return members to search from; every one that is asked comes once before any comes again."""
@@ -263,7 +263,7 @@ class RankingFit:
         weights = backbone.weights.descend(slope, rate, self._n_steps, least=1e-9)
         importance = backbone.importance
         if judge:
-            # Losing the only way must never look cheap, whatever stands for it in the loss.
+            # Losing the only path must never look cheap, whatever stands for it in the loss.
             cost = forest.removal_cost(np.abs(gradient), np.zeros_like(gradient), items, 2 * far, self.n_jobs)
             n_asked = max(int(np.count_nonzero(np.diff(self.anchors.target.indptr))), 1)
             importance = math.exp(-sources.size / n_asked) * importance + cost
@@ -295,7 +295,7 @@ class RankingFit:
         )
 
     def _choose(self, most: int, judge: bool = True) -> Anchors:
-        """Let all users outside the skeleton choose anchors, up to so many each."""
+        """Let all users outside the backbone choose anchors, up to so many each."""
         self.backbone = self.backbone.release()
         positives = draw_positives(self.interacted, self.random)
         choice = Choice(self.backbone, self.engine, self.joined, positives, self.n_jobs, self._is_late)

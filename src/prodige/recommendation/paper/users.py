@@ -1,14 +1,15 @@
-r"""Attachment: which vertices of the skeleton the other users of a ranking graph hang on.
+r"""Users outside the backbone of a ranking graph: which of its vertices they are attached to.
 
-These *anchors* are chosen, not thinned out. With the skeleton fixed, what a user's loss would be with any anchors is
+These *anchors* are chosen, not thinned out. With the backbone fixed, what a user's loss would be with any anchors is
 known without trying. One anchor predicts x with probability :math:`e^{-d(a, x)} / Z_a`; several predict with the
 greatest of theirs, each times the share :math:`m_a` of the positives that it predicts best. The negative logarithm of
 that is a distance again, over edges of weight :math:`\log Z_a - \log m_a`.
 
-*Positives with an edge of their own* say nothing: the edge is the way, and what is asked for later has no such edge.
+*Positives with an edge of their own* say nothing: the edge is the path, and what is asked for later has no such edge.
 Hiding some at random would make the others as trivial as before, and leave the graph in use another than the one
 learned. Instead a positive never counts where its own edge is among those judged, and no search from an anchor passes
-through the user that hangs on it. As a user has few edges and many positives, nearly all of them remain to learn from.
+through the user that is attached to it. As a user has few edges and many positives, nearly all of them remain to learn
+from.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ def draw_positives(interacted: csr_array, random: np.random.RandomState) -> Posi
 
 
 class Options(NamedTuple):
-    """What users may hang on, and how well they would be predicted from there.
+    """What users may be attached to, and how well they would be predicted from there.
 
     Shapes: H users, K options of each, T positives of each.
     """
 
     users: Vertices  # [H]
-    anchors: Vertices  # [H, K], members of the skeleton; -1 where there are fewer
+    anchors: Vertices  # [H, K], members of the backbone; -1 where there are fewer
     targets: Vertices  # [H, T], items
     seen: Mask  # [H, T], False where there are fewer
     partition: Floats  # [H, K], log Z of the anchor
@@ -76,7 +77,7 @@ class Options(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """Edges between users and the members of the skeleton that they hang on, and what they want from there."""
+    """Edges between users and the members of the backbone that they are attached to, and what they want from there."""
 
     users: Vertices  # [A]
     members: Vertices  # [A]
@@ -85,15 +86,15 @@ class Anchors(NamedTuple):
 
 
 class Choice:
-    """One choice of anchors by all users outside the skeleton, which stays as it is.
+    """One choice of anchors by all users outside the backbone, which stays as it is.
 
     Parameters
     ----------
-    skeleton : Skeleton
+    backbone : Backbone
     engine : Engine
-        The skeleton, ready to be searched.
+        The backbone, ready to be searched.
     joined : Candidates
-        Of the whole graph: a user may hang on what it is joined to there.
+        Of the whole graph: a user may be attached to what it is joined to there.
     positives : Positives
     n_jobs : int
         Threads.
@@ -124,7 +125,7 @@ class Choice:
         """
         options = self.options(judge)
         if self.is_late():
-            most = 1  # ways between several would have to be searched, too
+            most = 1  # paths between several would have to be searched, too
         picks = np.zeros((options.users.size, most), dtype=np.int64)
         gains = np.full(picks.shape, -np.inf)
         for part in parts(options.users.size, _BLOCK // math.prod(options.surprise.shape[1:])):
@@ -132,7 +133,7 @@ class Choice:
         return self._attach_users(options, picks, allot(gains, n_edges))
 
     def options(self, judge: bool = True) -> Options:
-        """Return what users may hang on: the nearest of their candidates, by the weights these started from."""
+        """Return what users may be attached to: the nearest of their candidates, by the weights these started from."""
         joined, members = self.joined, self.backbone.members
         place = np.full(joined.n_vertices, -1)
         place[members] = np.arange(members.size)
@@ -154,7 +155,7 @@ class Choice:
         return Options(users, anchors, targets, seen, nothing[:, :, 0], nothing)
 
     def _judge(self, users: Vertices, anchors: Vertices, targets: Vertices, seen: Mask) -> Options:
-        """Search from all that users may hang on; what most of them may, first, in case that time runs out."""
+        """Search from all that users may be attached to; what most of them may, first, in case that time runs out."""
         items = self.backbone.items
         partition = np.full(anchors.shape, np.inf, dtype=np.float32)
         surprise = np.full((*anchors.shape, targets.shape[1]), np.inf, dtype=np.float32)
@@ -230,7 +231,7 @@ class Choice:
         return row[free], positive[free], 1 / n_seen[row[free]]
 
     def _lengthen(self, anchors: Vertices, weight: NDArray[Any]) -> None:
-        """Make all edges of a user longer by as much, until no way from one of its anchors to another leads through."""
+        """Make all edges of a user longer by as much, until no path between two of its anchors leads through."""
         n, is_edge = self.backbone.members.size, np.isfinite(weight)
         earlier = np.triu(np.ones((anchors.shape[1], anchors.shape[1]), dtype=bool), 1)
         row, one, other = np.nonzero(is_edge[:, :, None] & is_edge[:, None] & earlier)
