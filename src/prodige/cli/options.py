@@ -42,7 +42,7 @@ JOBS = typer.Option(
     "--jobs",
     "-j",
     "--n-jobs",
-    help="Threads; all processors that this process may use when left out.",
+    help="Threads; all processors when left out.",
     show_default=False,
     callback=check_jobs,
 )

@@ -80,7 +80,7 @@ def run(
     n_seeds : int
         Fits of each method that depends on a seed; 0 is the first seed.
     n_jobs : int, optional
-        Threads; all processors that this process may use when left out.
+        Threads.
     report : callable
         Told what is going on.
 
