@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import FrozenInstanceError
 from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
+from prodige import DistanceCompressor, GraphRecommender, GraphTextClassifier
 from prodige.progress import Bar, Monitor, Record, patience
 
 FIELDS = {"step", "progress", "loss", "n_edges", "numbers_per_item", "seconds"}
@@ -109,6 +113,32 @@ def test_no_callbacks() -> None:
     for progress in monitor.run():
         monitor.record(progress, 0.0, 1, 1.0)
     assert len(monitor.history) == 2
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (print, "must be a sequence of functions, got one"),
+        ([3], r"must be functions of a prodige\.progress\.Record, got 3"),
+    ],
+)
+def test_what_is_no_callback(callbacks: Any, message: str) -> None:
+    X = np.arange(12.0)[:, None]
+    for refuses in (
+        lambda: Monitor(2, callbacks=callbacks),
+        lambda: DistanceCompressor(callbacks=callbacks).fit(X),
+        lambda: GraphRecommender(callbacks=callbacks).fit(np.eye(4)),
+        lambda: GraphTextClassifier(callbacks=callbacks).fit(["a b", "b c"], [0, 1]),
+    ):
+        with pytest.raises(TypeError, match=message):
+            refuses()
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    record = Record(3, 0.5, 0.25, 1.0, learning_rate=0.1)
+    assert record.known() == {"step": 3, "progress": 0.5, "loss": 0.25, "seconds": 1.0, "learning_rate": 0.1}
+    with pytest.raises(FrozenInstanceError):
+        record.loss = 0.0  # type: ignore[misc]
 
 
 def test_history_and_callbacks() -> None:
