@@ -34,9 +34,9 @@ def register(app: typer.Typer) -> None:
 def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
     """Show what a graph consists of and how much room it takes."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load_described
 
-    graph, description = Graph.load_described(file)
+    graph, description = load_described(file)
     degrees = graph.degrees()
     figures: dict[str, Any] = {
         "file": str(file),
@@ -47,7 +47,7 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
         "numbers_per_item": graph.numbers_per_item,
         "bytes": description.n_bytes,
         "bits_per_item": 8 * description.n_bytes / graph.n_items,
-        "weight_bits": description.weight_bits,
+        "weight_bits": description.content.get("weight_bits", 32),
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "connected": graph.is_connected,
         "metadata": description.metadata,

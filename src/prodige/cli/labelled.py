@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from prodige.cli.pairs import DELIMITERS, find_column
-from prodige.graph.fileformat import shortened
+from prodige.graph.header import shortened
 
 TEXT, LABEL = "text", "label"
 KNOWN = (*DELIMITERS, ".jsonl")

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
-from prodige.graph.fileformat import shortened
+from prodige.graph.header import shortened
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

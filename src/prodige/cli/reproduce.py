@@ -221,7 +221,7 @@ def figures(
     with loading():
         from rich.console import Console
 
-        from prodige.graph.fileformat import replacing
+        from prodige.graph.atomic import replacing
         from prodige.reproduce import figures as experiment
 
     chosen = choose_methods(only, experiment.NAMES, "--only")
@@ -338,7 +338,7 @@ def load(names: list[Name] | None, data_dir: Path | None) -> tuple[list[Dataset]
 
 def write(experiment: ModuleType, path: Path, result: dict[str, Any]) -> None:
     """Write a table as data and as a page."""
-    from prodige.graph.fileformat import replacing
+    from prodige.graph.atomic import replacing
 
     for suffix, text in ((".json", json.dumps(result, indent=1) + "\n"), (".md", experiment.markdown(result))):
         with replacing(str(path) + suffix) as file:

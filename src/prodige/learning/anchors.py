@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from prodige import _core
 from prodige._validation import check_integer
+from prodige.graph.atomic import StrPath
 from prodige.graph.engine import Engine
-from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
 from prodige.learning.anchors_from_coordinates import attach_to_anchors
 from prodige.learning.anchors_from_vectors import attach_to_hubs

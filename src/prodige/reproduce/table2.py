@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 
 from prodige import baselines
 from prodige.datasets import Interactions
-from prodige.graph import fileformat
+from prodige.graph import file
 from prodige.provenance import provenance
 from prodige.recommendation.ranking import RankingReport, evaluate_ranking, leave_one_out, sample_negatives
 from prodige.reproduce.tables import command, fitting, page, seeds_in_words, select, spread
@@ -274,7 +274,7 @@ def fit(row: Row, task: Task, budget: int, seed: int, n_jobs: int | None) -> Non
     row.figures.append(task.judge(model).to_dict())
     if row.method in GRAPHS:
         row.numbers_per_item = float(model.numbers_per_item_)
-        row.bits_per_item = 8 * fileformat.size(model.graph_) / sum(task.train.shape)
+        row.bits_per_item = 8 * file.size(model.graph_) / sum(task.train.shape)
     else:
         row.numbers_per_item = float(model.numbers_per_item)
         row.bits_per_item = 32 * row.numbers_per_item
