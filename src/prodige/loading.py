@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
+from prodige.graph.engine import count_threads
 
 if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from prodige.recommendation.recommender import GraphRecommender
     from prodige.text.classifier import GraphTextClassifier
 
-    Saved = Graph | DistanceCompressor | GraphRecommender | GraphTextClassifier
+Saved: TypeAlias = "Graph | DistanceCompressor | GraphRecommender | GraphTextClassifier"
 
 # What makes an object of a file's contents, by the kind of the file; imported when there is such a file.
 _MAKERS = {
@@ -63,6 +64,20 @@ def load(path: StrPath, n_jobs: int | None = None) -> Saved:
     return load_described(path, n_jobs).model
 
 
+def kind_of(model: Saved) -> str:
+    """Return the kind of the file that :func:`load` would get such an object from.
+
+    Examples
+    --------
+    >>> from prodige import Graph
+    >>> from prodige.loading import kind_of
+    >>> kind_of(Graph.from_edges([0], [1], [2.0]))
+    'graph'
+    """
+    kinds = {name: kind for kind, (_, name) in container.KINDS.items()}
+    return kinds[type(model).__name__]
+
+
 def load_described(path: StrPath, n_jobs: int | None = None) -> Loaded:
     """Open a file together with what it says of itself: they belong together, whoever replaces the file.
 
@@ -83,6 +98,7 @@ def load_described(path: StrPath, n_jobs: int | None = None) -> Loaded:
     >>> graph.distance(0, 1), description.kind, description.metadata
     (2.0, 'graph', {'made by': 'Ada'})
     """
+    count_threads(n_jobs)
     contents = container.read(path)
     module, _, name = _MAKERS[contents.kind].partition(":")
     make: Any = import_module(module)

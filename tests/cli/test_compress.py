@@ -21,7 +21,7 @@ from prodige import DistanceCompressor, Graph, __version__
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
 from prodige.compression import compressor
-from prodige.graph import container, reading
+from prodige.graph import atomic, container
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space
 from prodige.progress import Status
@@ -342,7 +342,7 @@ def test_the_place_is_tried_first(data: str, monkeypatch: pytest.MonkeyPatch) ->
     def forbidden(*arguments: Any, **options: Any) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(reading, "open", forbidden, raising=False)
+    monkeypatch.setattr(atomic, "open", forbidden, raising=False)
     assert failure(1, data, "-o", "x") == "Error: x: Permission denied"
     assert sorted(os.listdir()) == ["folder", "x.npy"]
 

@@ -204,8 +204,8 @@ def test_warnings_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_without_room_are_no_matter_unless_they_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prodige.graph.fileformat.MAX_HEADER", 4500)
-    assert "bytes in a file, at most 404 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
+    monkeypatch.setattr("prodige.graph.container.MAX_TEXTS", 4)
+    assert "bytes in a file, at most 4 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
     assert items(answer("pairs.csv", "-u", "cy", "-n", "1")) == [["Dune"]]
 
 

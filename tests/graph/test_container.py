@@ -66,7 +66,7 @@ def test_round_trip(directory: Path, values: Any, content: dict[str, Any], compr
 
 def test_arrays_are_compressed_where_that_helps_and_a_reader_takes_it(path: Path) -> None:
     rng = np.random.default_rng(0)
-    arrays = {
+    arrays: dict[str, Any] = {
         "noise": rng.integers(0, 256, 5000).astype(np.uint8),  # would become longer
         "zeros": np.zeros(5000),  # would unpack to more than 64 times its length
         "codes": rng.integers(0, 4, 5000).astype(np.int32),

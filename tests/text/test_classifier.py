@@ -269,9 +269,7 @@ def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: p
 def test_labels_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
     monkeypatch.setattr(codec, "_MOST_LABELS", 2**20)
-    with pytest.raises(
-        ValueError, match=r"labels, the longest of 1048576 letters, take 8388608 bytes, more than 1048576"
-    ):
+    with pytest.raises(ValueError, match=r"the longest of 1048576 letters, take 8388608 bytes, more than 1048576"):
         make().fit(["one text", "another"], ["a", "b" * 2**20])
     with pytest.raises(
         ValueError, match=r"y has 100000 labels, one of 16777216 letters: .* 6.25e\+03 GiB; give shorter"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prodige.cli.compress import check_output
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.graphs import FILE
+from prodige.cli.graphs import FILE, graph_of, labels_of
 from prodige.interrupts import loading
 
 
@@ -27,7 +27,9 @@ def view(
         None, "--output", "-o", help="Page to write; FILE with the ending .html when left out.", show_default=False
     ),
     labels: Path | None = typer.Option(
-        None, help="Names of items: text in UTF-8, one on a line, or .npy.", show_default=False
+        None,
+        help="Names of items: text in UTF-8, one on a line, or .npy; those in FILE when left out.",
+        show_default=False,
     ),
     groups: Path | None = typer.Option(None, help="What colours show, in the same form.", show_default=False),
     images: Path | None = typer.Option(
@@ -41,15 +43,15 @@ def view(
 ) -> None:
     """Write a page that shows a graph: move, zoom, search, see shortest paths. It needs no network."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load
 
     output = file.with_suffix(".html") if output is None else output
     check_output(file, output, force)
-    graph = Graph.load(file)
+    model = load(file)
     try:
-        graph.to_html(
+        graph_of(model).to_html(
             output,
-            labels=None if labels is None else read_texts(labels),
+            labels=labels_of(model) if labels is None else read_texts(labels),
             groups=None if groups is None else read_texts(groups),
             images=None if images is None else read_array(images),
             positions=None if positions is None else read_array(positions),

@@ -300,8 +300,8 @@ def open_as(path: StrPath, kind: str, make: Callable[[Contents], Made]) -> Made:
     contents = read(path)
     if contents.kind != kind:
         wanted, (found, opener) = KINDS[kind][0], KINDS[contents.kind]
-        remedy = f"open it with prodige.load or {opener}.load"
-        raise refusal(as_text(path), f"it holds {found}, not {wanted}", remedy)
+        name = as_text(path)
+        raise FileFormatError(f"{name!r}: it holds {found}, not {wanted}; open it with prodige.load or {opener}.load")
     return make_of(path, contents, make)
 
 

@@ -409,6 +409,7 @@ class GraphRecommender(Recommender):
         prodige.graph.container.FileFormatError
             If it is not a sound file, or holds something else.
         """
+        count_threads(n_jobs)
         return container.open_as(path, "recommender", lambda contents: cls._from_contents(contents, n_jobs))
 
     @classmethod
@@ -421,7 +422,6 @@ class GraphRecommender(Recommender):
             raise ValueError(f"n_users = {shortened(n_users)} or edges = {shortened(edges)} cannot be right")
         if type(numbers) not in (int, float):
             raise TypeError(f"numbers_per_item = {shortened(numbers)} cannot be right")
-        count_threads(n_jobs)
         users = read_labels(contents, "user_labels", n_users)
         items = read_labels(contents, "item_labels", graph.n_items - n_users)
         model = cls(numbers_per_item=numbers, edges=edges, n_jobs=n_jobs)

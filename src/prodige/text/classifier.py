@@ -268,13 +268,13 @@ class GraphTextClassifier(TextClassifier):
         prodige.graph.container.FileFormatError
             If it is not a sound file, or holds something else.
         """
+        count_threads(n_jobs)
         return container.open_as(path, "text", lambda contents: cls._from_contents(contents, n_jobs))
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
         """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
         content = contents.content
-        count_threads(n_jobs)
         model = cls(**check_saved(content["parameters"]), n_jobs=n_jobs)
         arrays = codec.split(contents.arrays)
         codec.check_arrays(arrays)
