@@ -253,7 +253,7 @@ def test_interrupt(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("the interrupt did not arrive")
 
-    monkeypatch.setattr(Graph, "load", interrupted)
+    monkeypatch.setattr("prodige.loading.load", interrupted)
     assert failure(130, "distance", file, "0", "1") == ""
 
 
