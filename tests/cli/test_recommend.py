@@ -247,7 +247,7 @@ def test_a_saved_graph_without_names() -> None:
     GraphRecommender(random_state=0).fit(read_pairs(Path("pairs.csv")).user_items).save("m.prodige")
     assert failure(1, "m.prodige", "-u", "ada").startswith("Error: m.prodige: it has no names of users and items")
     Graph.from_edges([0], [1], [1.0]).save("g.prodige")
-    assert "it holds a graph, not a recommender; open it with prodige.load or Graph.load" in failure(1, "g.prodige", "-u", "ada")
+    assert "it holds a graph, not a recommender; open it with prodige.load" in failure(1, "g.prodige", "-u", "ada")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ def size(
     >>> import numpy as np
     >>> from prodige.graph import container
     >>> container.size("text", {}, {"words": np.zeros(100, "u1")})
-    272
+    276
     """
     parts = encode(kind, content, arrays, metadata, compress)
     return sum(len(part) for part in parts) + DIGEST_BYTES
