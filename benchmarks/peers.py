@@ -24,7 +24,7 @@ from rich.table import Table
 from sklearn.decomposition import PCA
 
 from prodige import DistanceCompressor, baselines, datasets
-from prodige.graph import fileformat
+from prodige.graph import file
 from prodige.metric.evaluation import Report, evaluate
 from prodige.metric.space import Space
 from prodige.provenance import provenance
@@ -154,7 +154,7 @@ def measure(X: Vectors, budget: float, methods: list[str]) -> list[dict[str, Any
     began = time.perf_counter()
     graph = DistanceCompressor(budget, random_state=0).fit(X).graph_.rounded(WEIGHT_BITS)
     seconds = time.perf_counter() - began
-    bits = 8 * fileformat.size(graph, WEIGHT_BITS) / len(X)
+    bits = 8 * file.size(graph, WEIGHT_BITS) / len(X)
     how = f"{graph.numbers_per_item:.3g} numbers, weights of {WEIGHT_BITS} bits"
     rows = [row("graph", how, bits, evaluate(graph, space, random_state=0), seconds)]
     for method in methods:

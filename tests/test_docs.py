@@ -17,7 +17,7 @@ from matplotlib import pyplot
 import site_pages
 from docstring_markdown import to_markdown
 from prodige.cli import app
-from prodige.graph import fileformat
+from prodige.graph import container, legacy
 
 DOCS = site_pages.ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -209,10 +209,12 @@ def test_a_file_is_shown_whole_within_a_fence_of_its_own() -> None:
 
 
 def test_table_of_the_file_format_becomes_markdown() -> None:
-    text = to_markdown(fileformat.__doc__ or "")
+    text = to_markdown(container.__doc__ or "")
     assert "| offset | bytes |  |" in text
-    assert "| 16 + H | 4 E | `i`, int32: the smaller end of each edge |" in text
+    assert "| 16 + H | ... | arrays, one after the other |" in text
+    assert '| `kind` | `"graph"`, `"compressor"`, `"recommender"` or `"text"` |' in text
     assert "====" not in text
+    assert "====" not in to_markdown(legacy.__doc__ or "")
 
 
 def test_formulas_become_blocks() -> None:

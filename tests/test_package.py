@@ -43,6 +43,7 @@ def test_public_names() -> None:
             "GraphTextClassifier",
             "Sample",
             "__version__",
+            "load",
         ]
     )
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from prodige.learning.anchors import AnchorEmbedding
     from prodige.learning.autograd import Sample
     from prodige.learning.embedding import GraphEmbedding
+    from prodige.loading import load
     from prodige.recommendation.recommender import GraphRecommender
     from prodige.text.classifier import GraphTextClassifier
 
@@ -25,6 +26,7 @@ __all__ = [
     "GraphTextClassifier",
     "Sample",
     "__version__",
+    "load",
 ]
 
 _LAZY = {
@@ -35,6 +37,7 @@ _LAZY = {
     "GraphRecommender": "prodige.recommendation.recommender",
     "GraphTextClassifier": "prodige.text.classifier",
     "Sample": "prodige.learning.autograd",
+    "load": "prodige.loading",
 }
 
 

@@ -180,7 +180,9 @@ def test_bad_commands(code: int, arguments: list[str], message: str) -> None:
 
 def test_bad_models() -> None:
     Path("bad.prodige").write_text("plain text")
-    assert "bad.prodige: it is damaged or no model of prodige" in failure(1, "bad.prodige", "lines.txt")
+    assert "'bad.prodige' cannot be read as a .prodige file: it does not start like one" in failure(
+        1, "bad.prodige", "lines.txt"
+    )
     Path("one.csv").write_text("text,label\nfine,good\nwarm,good\n")
     assert "y has one class only, " in failure(1, "one.csv", "-o", "m.prodige")
     assert "standard input: it has no lines" in failure(1, "saved.prodige")

@@ -21,7 +21,7 @@ from prodige import DistanceCompressor, Graph, __version__
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
 from prodige.compression import compressor
-from prodige.graph import fileformat
+from prodige.graph import atomic, container
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space
 from prodige.progress import Record
@@ -92,7 +92,7 @@ def test_json_and_file(data: str) -> None:
     }
     assert 4.9 < graph.numbers_per_item <= 5
     assert report.mse < report.variance
-    assert fileformat.describe("out.prodige").metadata == {
+    assert container.describe("out.prodige").metadata == {
         "prodige": __version__,
         "data": "x.npy",
         "normalized": False,
@@ -114,7 +114,7 @@ def test_weights_of_few_bits(data: str) -> None:
     figures = answer(data, "-o", "packed.prodige", "--bits", "6")
     graph = Graph.load("packed.prodige")
     assert graph == Graph.load("exact.prodige").rounded(6)
-    assert fileformat.describe("packed.prodige").weight_bits == 6
+    assert container.describe("packed.prodige").content["weight_bits"] == 6
     assert figures["bytes"] == os.path.getsize("packed.prodige") < exact["bytes"]
     assert figures["mse"] == pytest.approx(evaluate(graph, Space(X), random_state=0).mse)  # of what is in the file
     for bits in ("0", "17", "x"):
@@ -159,7 +159,7 @@ def test_a_path_that_starts_elsewhere(data: str, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     np.save(tmp_path / "below" / "y.npy", X)
     assert answer("below/y.npy")["output"] == str(Path("below", "y.prodige"))
-    assert fileformat.describe("below/y.prodige").metadata["data"] == "y.npy"
+    assert container.describe("below/y.prodige").metadata["data"] == "y.npy"
 
 
 # -- what goes in ----------------------------------------------------------------------------------------------------
@@ -227,18 +227,18 @@ def test_normalize(data: str) -> None:
     target = answer("unit.npy")["variance"]
     assert answer(data, "--normalize")["variance"] == pytest.approx(target, rel=1e-4)
     assert answer("sparse.npz", "--normalize")["variance"] == pytest.approx(target, rel=1e-4)
-    assert fileformat.describe("x.prodige").metadata["normalized"] is True
+    assert container.describe("x.prodige").metadata["normalized"] is True
 
 
 def test_hubs(data: str) -> None:
     assert answer(data, "--hubs", "3")["n_hubs"] <= 3
-    assert fileformat.describe("x.prodige").metadata["n_hubs"] == 3
+    assert container.describe("x.prodige").metadata["n_hubs"] == 3
 
 
 def test_time_limit(data: str) -> None:
     figures = answer(data, "--max-time", "1.5")
     assert figures["seconds"] >= 1.5  # a fit of so few items ends sooner by itself
-    assert fileformat.describe("x.prodige").metadata["max_time"] == 1.5
+    assert container.describe("x.prodige").metadata["max_time"] == 1.5
 
 
 def test_items_that_are_all_alike(data: str) -> None:
@@ -342,7 +342,7 @@ def test_the_place_is_tried_first(data: str, monkeypatch: pytest.MonkeyPatch) ->
     def forbidden(*arguments: Any, **options: Any) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(fileformat, "open", forbidden, raising=False)
+    monkeypatch.setattr(atomic, "open", forbidden, raising=False)
     assert failure(1, data, "-o", "x") == "Error: x: Permission denied"
     assert sorted(os.listdir()) == ["folder", "x.npy"]
 
@@ -383,7 +383,7 @@ def test_an_interrupt_keeps_the_best_graph(data: str, monkeypatch: pytest.Monkey
     graph = Graph.load("x.prodige")
     assert graph.numbers_per_item <= 4
     assert np.isfinite(graph.distances()).all()
-    metadata = fileformat.describe("x.prodige").metadata
+    metadata = container.describe("x.prodige").metadata
     assert (metadata["stopped"], metadata["mse"]) == ("interrupt", None)
     figures = answer(data, "--force", code=130)
     assert figures["interrupted"] is True
@@ -396,7 +396,7 @@ def test_an_interrupt_while_measuring_keeps_the_graph(data: str, monkeypatch: py
 
     monkeypatch.setattr(FitProgress, "measuring", press)
     assert failure(130, data) == "Interrupted: the best graph so far is in x.prodige"
-    assert fileformat.describe("x.prodige").metadata["stopped"] == "finished"
+    assert container.describe("x.prodige").metadata["stopped"] == "finished"
 
 
 def test_an_interrupt_before_there_is_a_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:

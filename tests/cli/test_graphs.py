@@ -16,11 +16,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from prodige import Graph
+import prodige
+from prodige import DistanceCompressor, Graph, GraphRecommender, GraphTextClassifier
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
-from prodige.graph import fileformat
-from prodige.text import modelfile
+from prodige.cli.graphs import graph_of
+from prodige.graph import container
 
 runner = CliRunner()
 
@@ -59,7 +60,8 @@ def test_info(file: str) -> None:
     size = os.path.getsize(file)
     expected = {
         "file": file,
-        "format_version": 1,
+        "kind": "graph",
+        "format_version": 3,
         "n_items": 5,
         "n_hubs": 1,
         "n_edges": 5,
@@ -89,15 +91,15 @@ def test_info_is_of_one_file(file: str, monkeypatch: pytest.MonkeyPatch) -> None
     """Also if another takes its place meanwhile, here as soon as its header has been read."""
     before = answer("info", file)
     Graph.from_edges([0], [1], [1]).save(f"{file} new", {"made by": "Bob"})
-    read_description = fileformat.read_description
+    read_header = container.read_header
 
-    def replace(reader: fileformat.Reader) -> Any:
-        description = read_description(reader)
+    def replace(reader: Any) -> Any:
+        description = read_header(reader)
         if os.path.exists(f"{file} new"):
             os.replace(f"{file} new", file)
         return description
 
-    monkeypatch.setattr(fileformat, "read_description", replace)
+    monkeypatch.setattr(container, "read_header", replace)
     assert answer("info", file) == before
     assert answer("info", file)["metadata"] == {"made by": "Bob"}
 
@@ -184,10 +186,11 @@ def test_bad_files(file: str, tmp_path: Path, command: tuple[str, ...], options:
 @pytest.mark.parametrize("command", [("info",), ("distance", "0", "1"), ("neighbors", "0"), ("view",)])
 def test_files_of_other_kinds(tmp_path: Path, command: tuple[str, ...]) -> None:
     path = tmp_path / "reviews.prodige"
-    for contents in (modelfile.pack({"model": "GraphTextClassifier"}, {}), b"\x89PRODIGM" + bytes(50)):
-        path.write_bytes(contents)
-        said = failure(1, command[0], str(path), *command[1:])
-        assert "a model of texts, not a graph; open it with 'prodige classify' or GraphTextClassifier.load" in said
+    path.write_bytes(b"\x89PRODIGM" + bytes(50))
+    said = failure(1, command[0], str(path), *command[1:])
+    assert "it is a text model of an earlier format, which is no longer read; fit the model and save it again" in said
+    container.write(path, "compressor", {}, {})
+    assert "its parts do not fit together" in failure(1, command[0], str(path), *command[1:])
     np.savez(path.with_suffix(""), np.arange(3))
     said = failure(1, command[0], f"{tmp_path}/reviews.npz", *command[1:])
     assert "it does not start like one" in said
@@ -250,7 +253,7 @@ def test_interrupt(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("the interrupt did not arrive")
 
-    monkeypatch.setattr(Graph, "load", interrupted)
+    monkeypatch.setattr("prodige.loading.load", interrupted)
     assert failure(130, "distance", file, "0", "1") == ""
 
 
@@ -263,3 +266,58 @@ def test_nobody_reads_the_output(file: str, arguments: tuple[str, ...]) -> None:
     result = subprocess.run(program, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (result.returncode, result.stderr) == (1, "")
+
+
+# -- models ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One file of each kind of model."""
+    folder = tmp_path_factory.mktemp("models")
+    tastes = np.kron(np.eye(2), np.ones((20, 10)))
+    labels = [f"book {x}" for x in range(20)]
+    texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
+    files = {kind: str(folder / f"{kind}.prodige") for kind in ("compressor", "recommender", "text")}
+    DistanceCompressor(random_state=0, n_jobs=1).fit(np.arange(40.0).reshape(20, 2)).save(files["compressor"])
+    GraphRecommender(random_state=0, n_jobs=1).fit(tastes, item_labels=labels).save(files["recommender"])
+    GraphTextClassifier(n_epochs=1, n_filters=4, random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10).save(
+        files["text"]
+    )
+    return files
+
+
+def test_info_of_models(models: dict[str, str]) -> None:
+    figures = {kind: answer("info", file) for kind, file in models.items()}
+    assert [figures[kind]["kind"] for kind in models] == list(models)
+    assert {figures[kind]["format_version"] for kind in models} == {3}
+    compressor, recommender, text = (figures[kind] for kind in ("compressor", "recommender", "text"))
+    assert (compressor["metric"], compressor["n_features"], compressor["n_items"]) == ("euclidean", 2, 20)
+    assert (recommender["n_users"], recommender["n_recommended"], recommender["labels"]) == (40, 20, True)
+    assert (text["n_classes"], text["n_filters"], text["weight_bits"]) == (2, 4, None)
+    assert text["n_words"] == text["n_items"]
+    for kind, file in models.items():
+        assert kind in runner.invoke(app, ["info", file]).stdout
+
+
+def test_neighbors_of_models_have_their_names(models: dict[str, str]) -> None:
+    assert "label" not in answer("neighbors", models["compressor"], "0")["neighbors"][0]
+    near = answer("neighbors", models["recommender"], "40", "-k", "39")["neighbors"]
+    assert {"user 0", "book 1"} <= {entry["label"] for entry in near}
+    assert all(entry["label"] == f"book {entry['item'] - 40}" for entry in near if entry["item"] >= 40)
+    model = GraphTextClassifier.load(models["text"])
+    dull = model.vocabulary_.tokens.index("dull")
+    near = answer("neighbors", models["text"], str(dull), "-k", "3")["neighbors"]
+    assert [entry["label"] for entry in near] == [model.vocabulary_.tokens[entry["item"]] for entry in near]
+    assert near[0]["label"] in runner.invoke(app, ["neighbors", models["text"], str(dull)]).stdout
+
+
+def test_distances_and_pages_of_models(models: dict[str, str], tmp_path: Path) -> None:
+    for kind, file in models.items():
+        graph = graph_of(prodige.load(file))
+        assert answer("distance", file, "2", "3")["distance"] == pytest.approx(graph.distance(2, 3), rel=1e-6)
+        page = tmp_path / f"{kind}.html"
+        assert runner.invoke(app, ["view", file, "-o", str(page)]).exit_code == 0
+        assert page.stat().st_size > 1000
+    assert "book 7" in (tmp_path / "recommender.html").read_text("utf-8")
+    assert "funny" in (tmp_path / "text.html").read_text("utf-8")

@@ -204,8 +204,8 @@ def test_warnings_are_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_without_room_are_no_matter_unless_they_are_saved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prodige.graph.fileformat.MAX_HEADER", 4500)
-    assert "bytes in a file, at most 404 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
+    monkeypatch.setattr("prodige.graph.container.MAX_TEXTS", 4)
+    assert "bytes in a file, at most 4 are possible" in failure(1, "pairs.csv", "-o", "m.prodige", "--quiet")
     assert items(answer("pairs.csv", "-u", "cy", "-k", "1")) == [["Dune"]]
 
 
@@ -248,7 +248,7 @@ def test_a_saved_graph_without_names() -> None:
     GraphRecommender(random_state=0).fit(read_pairs(Path("pairs.csv")).user_items).save("m.prodige")
     assert failure(1, "m.prodige", "-u", "ada").startswith("Error: m.prodige: it has no names of users and items")
     Graph.from_edges([0], [1], [1.0]).save("g.prodige")
-    assert "it holds no GraphRecommender" in failure(1, "g.prodige", "-u", "ada")
+    assert "it holds a graph, not a recommender; open it with prodige.load" in failure(1, "g.prodige", "-u", "ada")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import pickle
 import pkgutil
@@ -23,8 +22,11 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import prodige
+from files import write_old
 from prodige import Graph, GraphRecommender
-from prodige.graph.fileformat import FileFormatError
+from prodige.graph import container, file
+from prodige.graph.container import FileFormatError
 from prodige.progress import Record
 from prodige.recommendation.ranking import evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.recommendation.recommender import EDGES
@@ -297,7 +299,7 @@ def test_users_with_several_edges(tmp_path: Path) -> None:
     # Two users, three items; user 0 has two edges, user 1 one.
     graph = Graph.from_edges([0, 0, 1], [2, 3, 3], [1, 2, 4], n_vertices=5)
     metadata = {"model": "GraphRecommender", "n_users": 2, "numbers_per_item": 4, "edges": "bipartite"}
-    graph.save(tmp_path / "x.prodige", metadata)
+    write_old(tmp_path / "x.prodige", graph, metadata)
     model = GraphRecommender.load(tmp_path / "x.prodige")
     expected = [[1, 2, np.inf], [7, 4, np.inf]]
     assert model.distances([0, 1]).tolist() == expected
@@ -642,29 +644,28 @@ def test_a_file_is_opened_once(model: GraphRecommender, tmp_path: Path, monkeypa
     assert [name for name in opened if str(name) == str(path)] == [str(path)]
 
 
-def test_labels_without_room_are_refused_before_the_fit(train: csr_array) -> None:
+def test_labels_without_room_are_refused_before_the_fit(train: csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(record: Record) -> None:
         pytest.fail("the fit began")
 
-    labels = [f"{u} " + "ü" * 20_000 for u in range(200)]  # six bytes each in a file
-    with pytest.raises(ValueError, match=r"user_labels and item_labels take 2\d{7} bytes in a file, at most 16\d{6}"):
+    monkeypatch.setattr(container, "MAX_TEXTS", 2**20)
+    labels = [f"{u:03} " + "ü" * 2700 for u in range(200)]
+    with pytest.raises(ValueError, match=r"user_labels take 1080800 bytes in a file, at most 1048576 are possible"):
         GraphRecommender(callbacks=[never]).fit(train, user_labels=labels)
 
 
-def test_labels_that_just_fit_are_saved(train: csr_array, tmp_path: Path) -> None:
-    rest = len(json.dumps([[""] * 200, None]))
-    labels = ["x" * ((2**24 - 2**12 - rest) // 200)] * 200
+def test_labels_of_any_length_are_saved(train: csr_array, tmp_path: Path) -> None:
+    """A header has room for 16 MiB; labels are not in it."""
+    labels = ["x" * 100_000] * 199 + ["\ud800 and ü"]
     model = GraphRecommender(callbacks=[lambda status: True]).fit(train, user_labels=labels)
     model.save(tmp_path / "large.prodige")
     assert GraphRecommender.load(tmp_path / "large.prodige").user_labels_ == labels
-    with pytest.raises(ValueError, match="bytes in a file"):
-        GraphRecommender().fit(train, user_labels=[label + "xx" for label in labels])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "other"}, "no GraphRecommender"),
+        ({"model": "other"}, "it holds a graph, not a recommender; open it with prodige.load or Graph.load"),
         ({"n_users": 240}, "n_users = 240"),
         ({"n_users": "many"}, "n_users = 'many'"),
         ({"edges": "rubber"}, "edges = 'rubber'"),
@@ -677,6 +678,48 @@ def test_files_that_are_not_models(
     model: GraphRecommender, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     metadata = {"model": "GraphRecommender", "n_users": 200, "numbers_per_item": 4.0, "edges": "hubs"}
-    model.graph_.save(tmp_path / "x.prodige", metadata | change)
+    write_old(tmp_path / "x.prodige", model.graph_, metadata | change)
     with pytest.raises(FileFormatError, match=message):
         GraphRecommender.load(tmp_path / "x.prodige")
+    if "labels" in message or "model" in change:
+        return
+    graph, arrays = file.encode(model.graph_)
+    content = {"graph": graph, "n_users": 200, "numbers_per_item": 4.0, "edges": "hubs"}
+    container.write(tmp_path / "x.prodige", "recommender", content, arrays)
+    assert GraphRecommender.load(tmp_path / "x.prodige").graph_ == model.graph_
+    container.write(tmp_path / "x.prodige", "recommender", content | change, arrays)
+    with pytest.raises(FileFormatError, match=message):
+        GraphRecommender.load(tmp_path / "x.prodige")
+
+
+def test_parts_that_do_not_fit_together(model: GraphRecommender, tmp_path: Path) -> None:
+    graph, arrays = file.encode(model.graph_)
+    content = {"graph": graph, "n_users": 200, "numbers_per_item": 4.0, "edges": "hubs"}
+    labels = container.pack_texts(["a"] * 40)
+    for wrong, others in (
+        ({}, {}),
+        ({"graph": graph}, {}),
+        (content | {"graph": None}, {}),
+        (content | {"graph": graph | {"n_items": 10**9}}, {}),
+        (content | {"n_users": True}, {}),
+        (content, {"user_labels": labels}),
+        (content, {"item_labels": labels[:-1]}),
+        (content, {"weight": -arrays["weight"]}),
+    ):
+        container.write(tmp_path / "x.prodige", "recommender", wrong, arrays | others)
+        with pytest.raises(FileFormatError, match="its parts do not fit together"):
+            GraphRecommender.load(tmp_path / "x.prodige")
+
+
+def test_the_files_of_version_1_are_read_for_ever(model: GraphRecommender, tmp_path: Path) -> None:
+    path = tmp_path / "old.prodige"
+    labels = {"user_labels": None, "item_labels": [f"Stück {x}" for x in range(40)]}
+    metadata = {"model": "GraphRecommender", "n_users": 200, "numbers_per_item": 4.0, "edges": "hubs", **labels}
+    write_old(path, model.graph_, metadata)
+    for loaded in (GraphRecommender.load(path, n_jobs=1), prodige.load(path, n_jobs=1)):
+        assert isinstance(loaded, GraphRecommender)
+        assert loaded.graph_ == model.graph_
+        assert (loaded.n_users_, loaded.n_jobs) == (200, 1)
+        assert (loaded.user_labels_, loaded.item_labels_) == (None, labels["item_labels"])
+    with pytest.raises(FileFormatError, match=r"holds a recommender, not a graph; open it with prodige\.load or Gr"):
+        Graph.load(path)

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from files import forged
 from prodige import GraphTextClassifier
-from prodige.graph.fileformat import FileFormatError
+from prodige.graph import container
+from prodige.graph.container import FileFormatError
 from prodige.progress import Record
-from prodige.text import codec, modelfile, network
+from prodige.text import codec, network
 from prodige.text.base import adopt, check_labels, split
 from prodige.text.network import TextNetwork, Training
 from prodige.text.vocabulary import Vocabulary
@@ -267,8 +269,9 @@ def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: p
 
 def test_labels_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
-    with pytest.raises(ValueError, match=r"take 4194[0-9]* bytes, a file has room for 4194304; give shorter labels"):
-        make().fit(["one text", "another"], ["a", "b" * 2**22])
+    monkeypatch.setattr(codec, "_MOST_LABELS", 2**20)
+    with pytest.raises(ValueError, match=r"the longest of 1048576 letters, take 8388608 bytes, more than 1048576"):
+        make().fit(["one text", "another"], ["a", "b" * 2**20])
     with pytest.raises(
         ValueError, match=r"y has 100000 labels, one of 16777216 letters: .* 6.25e\+03 GiB; give shorter"
     ):
@@ -563,41 +566,62 @@ def test_saved_and_loaded(model: GraphTextClassifier, tmp_path: Path) -> None:
     assert path.stat().st_size == model.size_bytes
 
 
-def rewrite(data: bytes, change: dict[str, Any], **others: Any) -> bytes:
-    """Return a file with another description and other arrays, and with a checksum that fits."""
-    description, arrays = modelfile.unpack(data, codec.KINDS)
-    return modelfile.pack({**description, **change}, {**arrays, **others})
+def rewrite(path: Path, change: dict[str, Any], **others: Any) -> bytes:
+    """Return a file with another content and other arrays, and with a checksum that fits."""
+    contents = container.read(path)
+    network = {name: others.pop(name) for name in set(others) & set(codec.KINDS)}
+    arrays = {**contents.arrays, **codec.joined({**codec.split(contents.arrays), **network}), **others}
+    return forged("text", {**contents.content, **change}, arrays)
+
+
+def texts(*labels: str) -> dict[str, NDArray[Any]]:
+    return {"classes": container.pack_texts(labels)}
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "arrays", "message"),
     [
-        ({"model": "GraphRecommender"}, "it holds no GraphTextClassifier; it says 'GraphRecommender'"),
-        ({"model": None}, "it holds no GraphTextClassifier"),
-        ({"classes": ["good"]}, "1 classes for 2 outputs"),
-        ({"classes": ["bad", "good", "other"]}, "3 classes for 2 outputs"),
-        ({"classes": [["good"], ["bad", 3]]}, "do not fit together"),
-        ({"classes": ["good", "bad"]}, "the classes are not in order"),
-        ({"classes": ["bad", "bad"]}, "the classes are not in order"),
-        ({"classes": ["bad", 3]}, "the classes should be a list of str"),
-        ({"classes": "bad"}, "the classes should be a list of str"),
-        ({"class_type": "no type"}, "do not fit together"),
-        ({"class_type": "<U500000000"}, "do not fit together"),
-        ({"class_type": "i1", "classes": [1, 300]}, "do not fit together"),
-        ({"class_type": ["U"]}, "do not fit together"),
-        ({"parameters": {}}, "the parameters should be"),
-        ({"parameters": []}, "the parameters should be"),
-        ({"network": {}}, "do not fit together"),
-        ({"network": 3}, "do not fit together"),
+        ({}, texts("good"), "2 texts do not"),
+        ({}, texts("bad", "good", "other"), "2 texts do not"),
+        ({}, texts("good", "bad"), "the classes are not in order"),
+        ({}, texts("bad", "bad"), "the classes are not in order"),
+        ({}, {"classes": np.zeros(2, np.int64)}, "2 texts do not"),
+        ({"class_type": "no type"}, {}, "classes of type 'no type' are not known"),
+        ({"class_type": "<U500000000"}, {}, "are not known"),
+        ({"class_type": "i1"}, {"classes": np.array([1, 300])}, "2 classes of type i1 are not"),
+        ({"class_type": "i8"}, {"classes": np.array([1])}, "2 classes of type i8 are not"),
+        ({"class_type": "M8[D]"}, {"classes": np.array([1, 2], "i4")}, r"2 classes of type M8\[D\] are not"),
+        ({"class_type": ["U"]}, {}, "do not fit together"),
+        ({"parameters": {}}, {}, "the parameters should be"),
+        ({"parameters": []}, {}, "the parameters should be"),
+        ({"network": {}}, {}, "do not fit together"),
+        ({"network": 3}, {}, "do not fit together"),
+        ({}, {"edges": np.zeros(3, np.uint8)}, "cannot be right"),
+        ({}, {"edges": np.zeros(3, np.float32)}, "edges should be one row of u1"),
+        ({}, {"numbers": np.zeros(3, np.float32)}, "cannot be right"),
+        ({}, {"numbers": np.zeros((3, 1), np.float32)}, "numbers should be one row of f4"),
+        ({}, {"filters": np.zeros(3, np.int8)}, "filters should have 3 dimensions"),
+        ({}, {"filters": np.zeros((0, 0, 0), np.int8)}, "cannot be right"),
     ],
 )
 def test_files_that_make_no_sense(
-    model: GraphTextClassifier, tmp_path: Path, change: dict[str, Any], message: str
+    model: GraphTextClassifier, tmp_path: Path, change: dict[str, Any], arrays: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "model.prodige"
     model.save(path)
-    path.write_bytes(rewrite(path.read_bytes(), change))
+    content = container.read(path)
+    container.write(path, "text", {**content.content, **change}, {**content.arrays, **arrays})
     with pytest.raises(FileFormatError, match=message):
+        GraphTextClassifier.load(path)
+
+
+def test_other_kinds_and_missing_parts(model: GraphTextClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "model.prodige"
+    model.graph_.save(path)
+    with pytest.raises(FileFormatError, match=r"holds a graph, not a text model; open it with prodige\.load or Gr"):
+        GraphTextClassifier.load(path)
+    container.write(path, "text", {}, {})
+    with pytest.raises(FileFormatError, match="its parts do not fit together"):
         GraphTextClassifier.load(path)
 
 
@@ -638,7 +662,7 @@ needs_limits = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason=
 def test_files_that_ask_for_much_memory(model: GraphTextClassifier, tmp_path: Path) -> None:
     """Their checksums fit, and they are small; each is refused before it gets what it asks for."""
     model.save(tmp_path / "model.prodige")
-    data = (tmp_path / "model.prodige").read_bytes()
+    data = tmp_path / "model.prodige"
     n_items = len(model.vocabulary_)
 
     def zeros(*shape: int, kind: str = "u1") -> NDArray[Any]:
@@ -650,8 +674,14 @@ def test_files_that_ask_for_much_memory(model: GraphTextClassifier, tmp_path: Pa
     wide = {"filters": zeros(2**13, 3, 1, kind="i1"), "dense": zeros(2, 2**13, kind="f4")}
     wide |= {"filter_step": zeros(2**13, kind="f4"), "filter_bias": zeros(2**13, kind="f4")}
     bombs = [
-        rewrite(data, {"classes": [*map(str, range(10_000, 20_000)), "b" * 2**21]}),
-        rewrite(data, {"classes": [[]] * 2**20}),
+        rewrite(
+            data,
+            {},
+            **texts(*map(str, range(10_000, 20_000)), "b" * 2**21),
+            dense=zeros(10_001, 8, kind="f4"),
+            dense_bias=zeros(10_001, kind="f4"),
+        ),
+        rewrite(data, {}, **texts(*[""] * 2**20)),
         rewrite(data, {}, between=zeros(2**11, 2**11)),
         rewrite(
             data, {}, between=zeros(2**11, 2**11), center=zeros(2**11, kind="f4"), filters=zeros(8, 2**11, 1, kind="i1")
@@ -673,7 +703,8 @@ def test_files_that_ask_for_much_memory(model: GraphTextClassifier, tmp_path: Pa
         rewrite(data, {}, dense=zeros(2**18, 8, kind="f4"), dense_bias=zeros(2**18, kind="f4")),
     ]
     assert max(map(len, bombs)) < 2**21
-    assert opened_with_little_memory([*bombs, data], tmp_path) == ["FileFormatError"] * len(bombs) + [""]
+    sound = data.read_bytes()
+    assert opened_with_little_memory([*bombs, sound], tmp_path) == ["FileFormatError"] * len(bombs) + [""]
 
 
 @needs_limits
@@ -695,8 +726,8 @@ def test_damaged_files(model: GraphTextClassifier, tmp_path: Path) -> None:
 def test_a_pattern_is_never_taken_from_a_file(model: GraphTextClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     model.save(path)
-    network = modelfile.unpack(path.read_bytes(), codec.KINDS)[0]["network"]
-    path.write_bytes(rewrite(path.read_bytes(), {"network": {**network, "pattern": "(?:a|a)+b"}}))
+    network = container.read(path).content["network"]
+    path.write_bytes(rewrite(path, {"network": {**network, "pattern": "(?:a|a)+b"}}))
     loaded = GraphTextClassifier.load(path)
     assert loaded.vocabulary_.tokenize("a" * 60) == ["a" * 60]  # the pattern above would take years
 
@@ -704,7 +735,7 @@ def test_a_pattern_is_never_taken_from_a_file(model: GraphTextClassifier, tmp_pa
 def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     path.write_text("plain text")
-    with pytest.raises(FileFormatError, match=r"model.prodige: it is damaged or no model of prodige"):
+    with pytest.raises(FileFormatError, match=r"model.prodige' cannot be read as .*: it does not start like one"):
         GraphTextClassifier.load(path)
     with pytest.raises(FileNotFoundError):
         GraphTextClassifier.load(tmp_path / "no such file")

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from prodige._validation import check_integer
+from prodige.graph import container
 from prodige.progress import Callback
-from prodige.text import modelfile
 from prodige.text.base import TEACHER_RATE, TextClassifier
 from prodige.text.codec import alphabetical
 from prodige.text.distillation import take_over, task_vectors
@@ -140,7 +140,8 @@ class VectorTextClassifier(TextClassifier):
         order = alphabetical(self.vocabulary_)
         state["embedding.weight"] = state["embedding.weight"][order]
         words = "\n".join(self.vocabulary_.tokens[token] for token in order[len(SPECIAL) :])
-        return len(modelfile.pack({}, {**state, "tokens": np.frombuffer(words.encode(), np.uint8)}))
+        arrays = {**state, "tokens": np.frombuffer(words.encode(), np.uint8)}
+        return container.size("text", {}, arrays, compress=True)
 
 
 def to_codes(

@@ -141,10 +141,7 @@ def load(path: Path, jobs: int | None) -> GraphTextClassifier:
     """Return a saved model."""
     from prodige.text.classifier import GraphTextClassifier
 
-    model = GraphTextClassifier.load(path)
-    model.set_params(n_jobs=jobs)
-    model.network_.convolution.n_jobs = jobs
-    return model
+    return GraphTextClassifier.load(path, jobs)
 
 
 def describe(model: GraphTextClassifier, data: Labelled, fitted: Fitted) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Commands that ask a saved graph: ``prodige info``, ``prodige distance`` and ``prodige neighbors``."""
+"""Commands that ask the graph of any saved file: ``prodige info``, ``prodige distance`` and ``prodige neighbors``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import typer
 from prodige.cli import options
 from prodige.cli.errors import clean_errors
 from prodige.cli.options import AS_JSON
-from prodige.cli.output import print_facts, print_table
+from prodige.cli.output import print_table
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.graph.graph import Graph
+    from prodige.loading import Saved
 
-FILE = typer.Argument(..., metavar="FILE", help="A graph, saved as a .prodige file.", show_default=False)
+FILE = typer.Argument(..., metavar="FILE", help="A graph or a model, saved as a .prodige file.", show_default=False)
 
 # Taken for an option, a negative id would not be recognised as one; so it is refused for what it is.
 NUMBERS = {"ignore_unknown_options": True}
@@ -33,44 +34,65 @@ def register(app: typer.Typer) -> None:
 
 @clean_errors()
 def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
-    """Show what a graph consists of and how much room it takes."""
+    """Show what a file holds: its kind, what its graph consists of and how much room it takes."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load_described
 
-    graph, description = Graph.load_described(file)
+    model, description = load_described(file)
+    graph, own = graph_of(model), figures_of(model)
     degrees = graph.degrees()
     figures: dict[str, Any] = {
         "file": str(file),
+        "kind": description.kind,
         "format_version": description.version,
+        **own,
         "n_items": graph.n_items,
-        "n_hubs": graph.n_vertices - graph.n_items,
+        "n_hubs": graph.n_hubs,
         "n_edges": graph.n_edges,
         "numbers_per_item": graph.numbers_per_item,
         "bytes": description.n_bytes,
         "bits_per_item": 8 * description.n_bytes / graph.n_items,
-        "weight_bits": description.weight_bits,
+        "weight_bits": None if description.kind == "text" else weight_bits(description.content),
         "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
         "connected": graph.is_connected,
         "metadata": description.metadata,
     }
     if as_json:
         typer.echo(json.dumps(figures))
-        return
+    else:
+        print_table([], list(rows_of(figures, own).items()))
 
+
+def rows_of(figures: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
+    """Return what ``info`` shows of a file; ``own`` are the figures that only its kind has."""
     degree = figures["degree"]
     rows = {
+        "kind": figures["kind"],
+        **{key.removeprefix("n_").replace("_", " "): shown(value) for key, value in own.items()},
         "items": f"{figures['n_items']:,}",
         "hubs": f"{figures['n_hubs']:,}",
         "edges": f"{figures['n_edges']:,}",
         "numbers per item": f"{figures['numbers_per_item']:.4g}",
-        "file": f"{file}: {figures['bytes']:,} bytes, {figures['bits_per_item']:.4g} bits per item",
+        "file": f"{figures['file']}: {figures['bytes']:,} bytes, {figures['bits_per_item']:.4g} bits per item",
         "weights": f"of {figures['weight_bits']} bits",
         "degree": f"{degree['min']} to {degree['max']}, {degree['mean']:.4g} on average",
         "connected": "yes" if figures["connected"] else "no: some items cannot be reached from others",
     }
-    for key, value in description.metadata.items():
-        rows[f"metadata: {key}"] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    print_facts(rows)
+    if figures["weight_bits"] is None:
+        del rows["weights"]
+    return rows | {f"metadata: {key}": shown(value) for key, value in figures["metadata"].items()}
+
+
+def shown(value: Any) -> str:
+    """Return a figure as ``info`` shows it.
+
+    Examples
+    --------
+    >>> from prodige.cli.graphs import shown
+    >>> shown("hubs"), shown(40), shown(["good", "bad"]), shown(True)
+    ('hubs', '40', '["good", "bad"]', 'true')
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @clean_errors()
@@ -82,9 +104,9 @@ def distance(
 ) -> None:
     """Print the length of the shortest path between two vertices; inf (null in JSON) if there is none."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load
 
-    graph = Graph.load(file)
+    graph = graph_of(load(file))
     check_vertex(graph, "I", i)
     check_vertex(graph, "J", j)
     length = graph.distance(i, j)
@@ -103,16 +125,23 @@ def neighbors(
 ) -> None:
     """Print the items nearest to a vertex, nearest first."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load
 
-    graph = Graph.load(file)
+    model = load(file)
+    graph, labels = graph_of(model), labels_of(model)
     check_vertex(graph, "I", vertex)
     found = nearest(graph, vertex, k)
     if as_json:
-        entries = [{"item": item, "distance": length} for item, length in found]
+        entries = [
+            {"item": item, **({} if labels is None else {"label": labels[item]}), "distance": length}
+            for item, length in found
+        ]
         typer.echo(json.dumps({"vertex": vertex, "k": k, "neighbors": entries}))
-    else:
+    elif labels is None:
         print_table(["item", "distance"], [(str(item), f"{length:.7g}") for item, length in found])
+    else:
+        rows = [(str(item), labels[item], f"{length:.7g}") for item, length in found]
+        print_table(["item", "label", "distance"], rows)
 
 
 def nearest(graph: Graph, vertex: int, k: int) -> list[tuple[int, float]]:
@@ -131,3 +160,57 @@ def check_vertex(graph: Graph, name: str, vertex: int) -> None:
         raise typer.BadParameter(
             f"{vertex} is not a vertex: the graph has vertices 0 to {graph.n_vertices - 1}", param_hint=f"'{name}'"
         )
+
+
+def graph_of(model: Saved) -> Graph:
+    """Return the graph of whatever a file holds."""
+    from prodige.graph.graph import Graph
+
+    return model if isinstance(model, Graph) else model.graph_
+
+
+def labels_of(model: Saved) -> list[str] | None:
+    """Return names of the items of a graph, where a file has any: users and items, or words."""
+    if hasattr(model, "vocabulary_"):
+        return [str(token) for token in model.vocabulary_.tokens]
+    users, items = getattr(model, "user_labels_", None), getattr(model, "item_labels_", None)
+    if users is None and items is None:
+        return None
+    n_users, n_items = getattr(model, "n_users_", 0), getattr(model, "n_items_", 0)
+    return [*(users or (f"user {u}" for u in range(n_users))), *(items or (f"item {x}" for x in range(n_items)))]
+
+
+def figures_of(model: Saved) -> dict[str, Any]:
+    """Return figures that only files of this kind have."""
+    from prodige.loading import kind_of
+
+    found: Any = model
+    match kind_of(model):
+        case "compressor":
+            return {
+                "metric": found.metric,
+                "structure": found.structure_,
+                "n_features": found.n_features_in_,
+                "n_anchors": int(found.anchors_.size),
+            }
+        case "recommender":
+            return {
+                "n_users": found.n_users_,
+                "n_recommended": found.n_items_,
+                "candidates": found.edges,
+                "labels": labels_of(found) is not None,
+            }
+        case "text":
+            return {
+                "n_words": len(found.vocabulary_),
+                "n_anchors": found.network_.embedding.embedding_dim,
+                "n_filters": found.n_filters,
+                "n_classes": int(found.classes_.size),
+            }
+    return {}
+
+
+def weight_bits(content: dict[str, Any]) -> int:
+    """Return the bits of a weight in a file with such a content."""
+    bits: int = content.get("graph", content).get("weight_bits", 32)
+    return bits

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 from prodige.cli.pairs import find_column
 from prodige.cli.tables import DELIMITERS, check_ending
-from prodige.graph.fileformat import shortened
+from prodige.graph.header import shortened
 
 KNOWN = (*DELIMITERS, ".jsonl")
 

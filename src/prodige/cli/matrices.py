@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.cli.tables import Line, check_ending, is_number, open_lines, read_frame
-from prodige.graph.fileformat import FileFormatError, open_regular, shortened
+from prodige.graph.header import shortened
+from prodige.graph.reading import FileFormatError, open_regular
 
 PICKLED = (
     "it holds pickled Python objects, which are not read because they can run code; save plain numbers, "

@@ -31,7 +31,7 @@ def check_output(data: Path, output: Path, force: bool, option: str = "--output"
 def rehearse(output: Path) -> None:
     """Do all of the writing of a file but the last step."""
     with loading():
-        from prodige.graph.fileformat import replacing
+        from prodige.graph.atomic import replacing
 
     with suppress(RehearsalError), replacing(str(output)):
         raise RehearsalError

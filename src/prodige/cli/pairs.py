@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from prodige.cli.tables import DELIMITERS, Line, check_ending, is_number, open_lines, read_frame
-from prodige.graph.fileformat import shortened
+from prodige.graph.header import shortened
 
 # Names that columns go by in the files of others, letters and digits in lower case. A line with a name of users or of
 # items is no pair, so none of these may be what a user or an item is called.

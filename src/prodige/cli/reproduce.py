@@ -219,7 +219,7 @@ def figures(
 ) -> None:
     """Draw the paper's figures (a complete graph thinned, learning curves, degrees) and what goes with them."""
     with loading():
-        from prodige.graph.fileformat import replacing
+        from prodige.graph.atomic import replacing
         from prodige.reproduce import figures as experiment
 
     chosen = choose_methods(only, experiment.NAMES, "--only")
@@ -345,7 +345,7 @@ def load(names: list[Name] | None, data_dir: Path | None) -> tuple[list[Dataset]
 
 def write(experiment: ModuleType, path: Path, result: dict[str, Any]) -> None:
     """Write a table as data and as a page."""
-    from prodige.graph.fileformat import replacing
+    from prodige.graph.atomic import replacing
 
     for suffix, text in ((".json", json.dumps(result, indent=1) + "\n"), (".md", experiment.markdown(result))):
         with replacing(str(path) + suffix) as file:

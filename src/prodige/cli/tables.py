@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prodige.graph.fileformat import open_regular
+from prodige.graph.reading import open_regular
 
 # What separates the cells of a table of text, by the ending of its name.
 DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -10,7 +10,7 @@ import typer
 
 from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.graphs import FILE
+from prodige.cli.graphs import FILE, graph_of, labels_of
 from prodige.cli.output import check_output
 from prodige.interrupts import loading
 
@@ -28,7 +28,9 @@ def view(
     file: Path = FILE,
     output: Path | None = options.output("Page to write; FILE with the ending .html when left out."),
     labels: Path | None = typer.Option(
-        None, help="Names of items: text in UTF-8, one on a line, or .npy.", show_default=False
+        None,
+        help="Names of items: text in UTF-8, one on a line, or .npy; those in FILE when left out.",
+        show_default=False,
     ),
     groups: Path | None = typer.Option(None, help="What colours show, in the same form.", show_default=False),
     images: Path | None = typer.Option(
@@ -42,15 +44,15 @@ def view(
 ) -> None:
     """Write a page that shows a graph: move, zoom, search, see shortest paths. It needs no network."""
     with loading():
-        from prodige import Graph
+        from prodige.loading import load
 
     output = file.with_suffix(".html") if output is None else output
     check_output(file, output, force)
-    graph = Graph.load(file)
+    model = load(file)
     try:
-        graph.to_html(
+        graph_of(model).to_html(
             output,
-            labels=None if labels is None else read_texts(labels),
+            labels=labels_of(model) if labels is None else read_texts(labels),
             groups=None if groups is None else read_texts(groups),
             images=None if images is None else read_array(images),
             positions=None if positions is None else read_array(positions),

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,12 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prodige._validation import check_integer
+from prodige.compression import saving
 from prodige.compression.hubs import check_memory, most_hubs
 from prodige.compression.out_of_sample import OutOfSample
 from prodige.compression.selection import Selection
+from prodige.graph import container
+from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
@@ -415,6 +418,65 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.numbers_per_item,
             self.n_jobs,
         )
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def save(self, path: StrPath) -> None:
+        """Write the compressor to one ``.prodige`` file: the graph, and what placing new items takes.
+
+        The graph alone takes less room: ``compressor.graph_.save``.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file that is there is replaced in one step, or stays as it was.
+
+        Raises
+        ------
+        ValueError
+            If ``metric`` is a function: files hold no code.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> compressor = DistanceCompressor(random_state=0).fit(X[:190])
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     compressor.save(f"{directory}/points.prodige")
+        ...     loaded = DistanceCompressor.load(f"{directory}/points.prodige")
+        >>> bool((loaded.transform(X[190:]) == compressor.transform(X[190:])).all())
+        True
+        """
+        check_is_fitted(self)
+        container.write(path, "compressor", *saving.encode(self))
+
+    @classmethod
+    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
+        """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Parameters
+        ----------
+        path : str or path-like
+        n_jobs : int, optional
+            Threads of the compressor; all processors when left out.
+
+        Raises
+        ------
+        prodige.graph.container.FileFormatError
+            If it is not a sound file, or holds something else.
+        """
+        count_threads(n_jobs)
+        return container.open_as(path, "compressor", lambda contents: cls._from_contents(contents, n_jobs))
+
+    @classmethod
+    def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
+        """Return the compressor that a file holds; ValueError, TypeError or KeyError if its parts do not fit."""
+        parameters, fitted = saving.decode(contents)
+        compressor = cls(**parameters, n_jobs=n_jobs)
+        compressor.__dict__.update(fitted)
+        return compressor
 
     @property
     def _n_features_out(self) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from prodige.datasets.download import Original, fetch
 from prodige.datasets.storage import VARIABLE
-from prodige.graph.fileformat import replacing
+from prodige.graph.atomic import replacing
 
 ARCHIVE = Original(
     "aclImdb_v1.tar.gz",

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.graph.fileformat import replacing
+from prodige.graph.atomic import replacing
 
 VARIABLE = "PRODIGE_DATA"
 

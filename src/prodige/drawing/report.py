@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from prodige import baselines
 from prodige.compression.compressor import DistanceCompressor
-from prodige.graph import fileformat
-from prodige.graph.fileformat import StrPath, replacing
+from prodige.graph.atomic import StrPath, replacing
+from prodige.graph.file import size as file_size
 from prodige.metric.evaluation import Report, evaluate
 from prodige.metric.space import Space
 from prodige.provenance import provenance
@@ -185,7 +185,7 @@ def compare(
         measured = evaluate(graph, space, k=N_NEIGHBORS, random_state=random_state)
     history = compressor.history_
     seconds = history[-1].seconds if history else None
-    entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * fileformat.size(graph, bits) / n, measured, seconds)]
+    entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * file_size(graph, bits) / n, measured, seconds)]
     size = max(1, math.floor(compressor.numbers_per_item))
     common: dict[str, Any] = {"metric": space.metric, "n_jobs": compressor.n_jobs}
     others: dict[str, Any] = {

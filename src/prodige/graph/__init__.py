@@ -3,10 +3,10 @@
 Edges become a :class:`Graph`. Its first question makes an :class:`~prodige.graph.engine.Engine`, which chooses a native
 search by the graph's structure and answers all others. ``save`` packs edges into few bits
 (:mod:`~prodige.graph.packing`) and writes them to a file that is read with suspicion
-(:mod:`~prodige.graph.fileformat`).
+(:mod:`~prodige.graph.container`).
 """
 
-from prodige.graph.fileformat import FileFormatError
+from prodige.graph.container import FileFormatError
 from prodige.graph.graph import Edges, Graph
 
 __all__ = ["Edges", "FileFormatError", "Graph"]

@@ -25,7 +25,8 @@ from prodige._validation import (
     check_weights,
     find_isolated,
 )
-from prodige.graph import fileformat, packing
+from prodige.graph import conversion, packing
+from prodige.graph.atomic import StrPath
 from prodige.graph.engine import Engine
 
 if TYPE_CHECKING:
@@ -173,17 +174,7 @@ class Graph:
         >>> Graph.from_scipy(scipy.sparse.csr_array([[0, 2], [0, 0]])).distance(0, 1)
         2.0
         """
-        import scipy.sparse
-
-        if not scipy.sparse.issparse(matrix):
-            raise TypeError(
-                f"matrix must be a scipy.sparse array or matrix, got {type(matrix).__name__}; "
-                "wrap a dense one with scipy.sparse.csr_array(matrix)"
-            )
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"matrix must be square, got shape {matrix.shape}")
-        entries = matrix.tocoo()
-        return cls.from_edges(entries.row, entries.col, entries.data, n_vertices=matrix.shape[0], n_items=n_items)
+        return cls.from_edges(*conversion.edges_of_scipy(matrix), n_vertices=matrix.shape[0], n_items=n_items)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """Return the symmetric matrix of edge weights, shape [V, V]; edges of weight 0 are stored zeros.
@@ -195,12 +186,7 @@ class Graph:
         array([[0., 2.],
                [2., 0.]], dtype=float32)
         """
-        import scipy.sparse
-
-        i, j, weight = self._edges
-        ends = (np.concatenate([i, j]), np.concatenate([j, i]))
-        shape = (self.n_vertices, self.n_vertices)
-        return scipy.sparse.csr_array((np.concatenate([weight, weight]), ends), shape=shape)
+        return conversion.to_scipy(self)
 
     @classmethod
     def from_networkx(cls, graph: networkx.Graph, weight: str = "weight", n_items: int | None = None) -> Graph:
@@ -222,14 +208,8 @@ class Graph:
         >>> Graph.from_networkx(networkx.path_graph(4)).distance(0, 3)
         3.0
         """
-        if graph.is_directed():
-            raise ValueError("graph is directed, distances here are symmetric; pass graph.to_undirected()")
-        position = {node: p for p, node in enumerate(graph.nodes)}
-        edges = list(graph.edges(data=weight, default=1.0))
         return cls.from_edges(
-            np.array([position[u] for u, _, _ in edges], dtype=np.int64),
-            np.array([position[v] for _, v, _ in edges], dtype=np.int64),
-            np.array([length for _, _, length in edges]),
+            *conversion.edges_of_networkx(graph, weight),
             n_vertices=graph.number_of_nodes(),
             n_items=graph.graph.get("n_items") if n_items is None else n_items,
         )
@@ -243,15 +223,7 @@ class Graph:
         >>> Graph.from_edges([0], [1], [2.0]).to_networkx().edges[0, 1]
         {'weight': 2.0}
         """
-        try:
-            import networkx
-        except ImportError as error:
-            raise ImportError("to_networkx needs networkx; pip install 'prodige[networkx]'") from error
-
-        graph = networkx.Graph(n_items=self.n_items)
-        graph.add_nodes_from(range(self.n_vertices))
-        graph.add_weighted_edges_from(zip(*(column.tolist() for column in self._edges), strict=True))
-        return graph
+        return conversion.to_networkx(self)
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 
@@ -268,9 +240,7 @@ class Graph:
             self._edges._replace(weight=packing.round_weights(self._edges, bits)), self.n_vertices, self.n_items
         )
 
-    def save(
-        self, path: fileformat.StrPath, metadata: Mapping[str, Any] | None = None, *, bits: int | None = None
-    ) -> None:
+    def save(self, path: StrPath, metadata: Mapping[str, Any] | None = None, *, bits: int | None = None) -> None:
         """Write the graph to a ``.prodige`` file; one that is there is replaced in one step, or stays as it was.
 
         Parameters
@@ -279,7 +249,7 @@ class Graph:
             Written to exactly here, no ending is added.
         metadata : mapping, optional
             Who made it, from what: anything that JSON can hold, under keys that are strings. It is not part of the
-            graph; :func:`prodige.graph.fileformat.describe` reads it.
+            graph; :func:`prodige.graph.container.describe` reads it.
         bits : int, optional
             Round weights to so many bits, 1 to 16, and pack the edges: the file is a fraction of its size, and what it
             holds is :meth:`rounded`. Left out, every bit is kept.
@@ -294,10 +264,12 @@ class Graph:
         ...     Graph.load(f"{directory}/pair.prodige") == graph
         True
         """
-        fileformat.write(path, self, metadata, bits)
+        from prodige.graph import file  # which needs the class
+
+        file.write(path, self, metadata, bits)
 
     @classmethod
-    def load(cls, path: fileformat.StrPath) -> Graph:
+    def load(cls, path: StrPath) -> Graph:
         """Read a graph from a ``.prodige`` file. Nothing in the file is trusted.
 
         Parameters
@@ -306,8 +278,9 @@ class Graph:
 
         Raises
         ------
-        prodige.graph.fileformat.FileFormatError
-            If the file is damaged, of a newer version, or something else. It is a ``ValueError``.
+        prodige.graph.container.FileFormatError
+            If the file is damaged, of a newer version, or holds something else, which :func:`prodige.load` may open. It
+            is a ``ValueError``.
 
         Examples
         --------
@@ -318,39 +291,13 @@ class Graph:
         ...     Graph.load(f"{directory}/three.prodige").distance(0, 2)
         3.0
         """
-        return cls.load_described(path)[0]
+        from prodige.graph import file  # which needs the class
 
-    @classmethod
-    def load_described(cls, path: fileformat.StrPath) -> tuple[Graph, fileformat.Description]:
-        """Read a graph together with what its file says of itself: they belong together, whoever replaces the file.
-
-        Parameters
-        ----------
-        path : str or path-like
-
-        Returns
-        -------
-        graph : Graph
-            As :meth:`load` returns it.
-        description : prodige.graph.fileformat.Description
-            As :func:`prodige.graph.fileformat.describe` returns it: the metadata among it.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from prodige import Graph
-        >>> with tempfile.TemporaryDirectory() as directory:
-        ...     Graph.from_edges([0], [1], [2.0]).save(f"{directory}/pair.prodige", metadata={"made by": "Ada"})
-        ...     graph, description = Graph.load_described(f"{directory}/pair.prodige")
-        >>> graph.distance(0, 1), description.metadata
-        (2.0, {'made by': 'Ada'})
-        """
-        description, i, j, weight = fileformat.read(path)
-        return cls._make(Edges(i, j, weight), description.n_vertices, description.n_items), description
+        return file.read(path)
 
     def to_html(
         self,
-        path: fileformat.StrPath,
+        path: StrPath,
         *,
         labels: Sequence[Any] | NDArray[Any] | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,

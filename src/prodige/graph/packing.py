@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prodige.graph.graph import Edges
 
 MOST_BITS = 16  # of a weight; one that needs more is better kept as it is
+_FIELDS = ("j_bits", "j_least", "weight_bits", "least", "greatest")
 _BLOCK = 2**16  # numbers that are packed at a time; a multiple of 8, so that each block ends with a byte
 
 
@@ -64,40 +65,38 @@ class Packing:
         )
 
     @classmethod
-    def from_sections(cls, sections: Any, n_vertices: int, n_edges: int) -> Packing:
-        """Return what the header of a file says; ValueError if it could not have been written by :meth:`sections`."""
-        try:
-            _, j, weight = sections
-            packing = cls(
-                n_vertices,
-                n_edges,
-                whole(j["bits"], 1, 31),
-                whole(j["least"], 0, n_vertices),
-                whole(weight["bits"], 1, MOST_BITS),
-                length(weight["least"]),
-                length(weight["greatest"]),
-            )
-        except (KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"a section lacks something ({error})") from None
+    def from_fields(cls, fields: Any, n_vertices: int, n_edges: int) -> Packing:
+        """Return what a file says; ValueError if it could not have been written by :meth:`fields`."""
+        if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+            raise ValueError(f"packed edges need {', '.join(_FIELDS)} and nothing else")
+        packing = cls(
+            n_vertices,
+            n_edges,
+            whole(fields["j_bits"], 1, 31),
+            whole(fields["j_least"], 0, n_vertices),
+            whole(fields["weight_bits"], 1, MOST_BITS),
+            length(fields["least"]),
+            length(fields["greatest"]),
+        )
         if packing.least > packing.greatest:
             raise ValueError(f"the least weight, {packing.least}, is above the greatest, {packing.greatest}")
         return packing
 
-    def sections(self) -> list[dict[str, Any]]:
-        """Return the table of sections, for a header."""
-        sizes = [self.n_vertices + self.n_edges, self.j_bits * self.n_edges, self.weight_bits * self.n_edges]
-        lengths = [(n_bits + 7) // 8 for n_bits in sizes]
-        fields: list[dict[str, Any]] = [
-            {"name": "degree", "bits": 1},
-            {"name": "j", "bits": self.j_bits, "least": self.j_least},
-            {"name": "weight", "bits": self.weight_bits, "least": self.least, "greatest": self.greatest},
-        ]
-        return [
-            {**field, "offset": sum(lengths[:place]), "length": lengths[place]} for place, field in enumerate(fields)
-        ]
+    def fields(self) -> dict[str, Any]:
+        """Return what a file has to say for edges to be unpacked, beside their number and that of vertices."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    def lengths(self) -> dict[str, int]:
+        """Return the bytes that each of the arrays takes."""
+        n_bits = {
+            "degree": self.n_vertices + self.n_edges,
+            "j": self.j_bits * self.n_edges,
+            "weight": self.weight_bits * self.n_edges,
+        }
+        return {name: (n + 7) // 8 for name, n in n_bits.items()}
 
     def pack(self, edges: Edges) -> list[bytes]:
-        """Return the bytes of the sections."""
+        """Return the bytes of the arrays."""
         i, j, weight = edges
         # The edge at place e comes after e edges and i[e] vertices.
         ones = np.zeros(self.n_vertices + self.n_edges, dtype=np.uint8)
@@ -109,13 +108,13 @@ class Packing:
         ]
 
     def unpack(
-        self, sections: Sequence[NDArray[np.uint8]]
+        self, arrays: Sequence[NDArray[np.uint8]]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-        """Return the edges; ValueError if sections are not what :meth:`pack` makes."""
+        """Return the edges; ValueError if arrays are not what :meth:`pack` makes."""
         ones, j, codes = (
             unpack_bits(data, bits, size)
             for data, bits, size in zip(
-                sections,
+                arrays,
                 (1, self.j_bits, self.weight_bits),
                 (self.n_vertices + self.n_edges, self.n_edges, self.n_edges),
                 strict=True,

@@ -17,8 +17,8 @@ from torch import nn
 from torch.nn import functional
 
 from prodige._validation import check_integer
+from prodige.graph.atomic import StrPath
 from prodige.graph.engine import AnchorTrees, Engine
-from prodige.graph.fileformat import StrPath
 from prodige.graph.graph import Graph
 from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors_from_coordinates import attach_to_anchors

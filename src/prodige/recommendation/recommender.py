@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 import warnings
@@ -18,8 +17,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import MAX_INT32, check_ids
-from prodige.graph import fileformat
+from prodige.graph import container, file
+from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
+from prodige.graph.header import shortened
 from prodige.progress import Callback, Monitor, check_callbacks
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
 from prodige.threads import count_threads
@@ -42,9 +43,6 @@ _UNREACHABLE = 1e4
 # What a user takes while it is placed: its id, its edge and its row of interactions, some of them more than once.
 _BYTES_PER_USER = 128
 _MOST_BYTES = 1 << 30
-
-# Bytes of a file's header for all but the labels.
-_REST_OF_HEADER = 1 << 12
 
 Ids = NDArray[np.int64]
 Distances = NDArray[np.float32]
@@ -159,7 +157,7 @@ class GraphRecommender(Recommender):
             Above 0 where a user met an item.
         y : ignored
         user_labels, item_labels : sequence of str, optional
-            Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model. A file has room for 16 MiB.
+            Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model.
         """
         start = time.perf_counter()
         interactions = check_interactions(user_items)
@@ -169,7 +167,8 @@ class GraphRecommender(Recommender):
             check_labels("user_labels", user_labels, n_users),
             check_labels("item_labels", item_labels, n_items),
         )
-        check_room(users, items)
+        check_room("user_labels", users)
+        check_room("item_labels", items)
         random = check_random_state(self.random_state)
         if self.edges == "hubs":
             from prodige.recommendation.hub_graph import N_STEPS, fit_hub_graph
@@ -395,7 +394,7 @@ class GraphRecommender(Recommender):
 
     # -- files -------------------------------------------------------------------------------------------------------
 
-    def save(self, path: fileformat.StrPath) -> None:
+    def save(self, path: StrPath) -> None:
         """Write the model to one ``.prodige`` file: the graph, the sizes, the settings and the labels.
 
         Parameters
@@ -416,43 +415,49 @@ class GraphRecommender(Recommender):
         True
         """
         check_is_fitted(self)
-        self.graph_.save(
-            path,
-            {
-                "model": type(self).__name__,
-                "n_users": self.n_users_,
-                "numbers_per_item": float(self.numbers_per_item),
-                "edges": self.edges,
-                "user_labels": self.user_labels_,
-                "item_labels": self.item_labels_,
-            },
-        )
+        graph, arrays = file.encode(self.graph_)
+        content = {
+            "graph": graph,
+            "n_users": self.n_users_,
+            "numbers_per_item": float(self.numbers_per_item),
+            "edges": self.edges,
+        }
+        for name, labels in (("user_labels", self.user_labels_), ("item_labels", self.item_labels_)):
+            if labels is not None:
+                arrays[name] = container.pack_texts(labels)
+        container.write(path, "recommender", content, arrays)
 
     @classmethod
-    def load(cls, path: fileformat.StrPath) -> Self:
+    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
         """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Parameters
+        ----------
+        path : str or path-like
+        n_jobs : int, optional
+            Threads of the model; all processors when left out.
 
         Raises
         ------
-        prodige.graph.fileformat.FileFormatError
-            If it is not a sound file, or a graph of something else.
+        prodige.graph.container.FileFormatError
+            If it is not a sound file, or holds something else.
         """
-        description, i, j, weight = fileformat.read(path)  # once: the next moment it may be another file
-        n_vertices, n_items, metadata = description.n_vertices, description.n_items, description.metadata
-        if metadata.get("model") != cls.__name__:
-            raise fileformat.FileFormatError(f"{path}: it holds no {cls.__name__}; open it with Graph.load")
-        n_users, numbers, edges = (metadata.get(key) for key in ("n_users", "numbers_per_item", "edges"))
-        if not isinstance(n_users, int) or not 0 < n_users < n_items or edges not in EDGES:
-            raise fileformat.FileFormatError(f"{path}: n_users = {n_users!r} or edges = {edges!r} cannot be right")
-        if not isinstance(numbers, (int, float)):
-            raise fileformat.FileFormatError(f"{path}: numbers_per_item = {numbers!r} cannot be right")
-        try:
-            users = check_labels("user_labels", metadata.get("user_labels"), n_users)
-            items = check_labels("item_labels", metadata.get("item_labels"), n_items - n_users)
-        except (TypeError, ValueError) as error:
-            raise fileformat.FileFormatError(f"{path}: {error}") from None
-        model = cls(numbers_per_item=numbers, edges=edges)
-        graph = Graph.from_edges(i, j, weight, n_vertices=n_vertices, n_items=n_items)
+        count_threads(n_jobs)
+        return container.open_as(path, "recommender", lambda contents: cls._from_contents(contents, n_jobs))
+
+    @classmethod
+    def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
+        """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
+        content = contents.content
+        n_users, numbers, edges = content["n_users"], content["numbers_per_item"], content["edges"]
+        graph = file.decode(content["graph"], contents.arrays)
+        if type(n_users) is not int or not 0 < n_users < graph.n_items or edges not in EDGES:
+            raise ValueError(f"n_users = {shortened(n_users)} or edges = {shortened(edges)} cannot be right")
+        if type(numbers) not in (int, float):
+            raise TypeError(f"numbers_per_item = {shortened(numbers)} cannot be right")
+        users = read_labels(contents, "user_labels", n_users)
+        items = read_labels(contents, "item_labels", graph.n_items - n_users)
+        model = cls(numbers_per_item=numbers, edges=edges, n_jobs=n_jobs)
         model._become(graph, n_users, users, items, history_=[], stopped_="finished")
         return model
 
@@ -589,15 +594,21 @@ def check_gap(users: Ids, n_users: int) -> None:
         )
 
 
-def check_room(user_labels: list[str] | None, item_labels: list[str] | None) -> None:
+def check_room(name: str, labels: list[str] | None) -> None:
     """Refuse labels that no file has room for, before there is a model that cannot be saved."""
-    n_bytes = len(json.dumps([user_labels, item_labels]))
-    most = fileformat.MAX_HEADER - _REST_OF_HEADER
-    if n_bytes > most:
+    n_bytes = sum(len(label.encode("utf-8", "surrogatepass")) for label in labels or ())
+    if n_bytes > container.MAX_TEXTS:
         raise ValueError(
-            f"user_labels and item_labels take {n_bytes} bytes in a file, at most {most} are possible; "
+            f"{name} take {n_bytes} bytes in a file, at most {container.MAX_TEXTS} are possible; "
             "fit without them and keep them in a file of their own, or make them shorter"
         )
+
+
+def read_labels(contents: container.Contents, name: str, n: int) -> list[str] | None:
+    """Return the labels in a file, if it has any: an array of texts, or what a file of version 1 had in its header."""
+    if name in contents.arrays:
+        return container.unpack_texts(contents.arrays[name], n)
+    return check_labels(name, contents.content.get(name), n)
 
 
 def check_labels(name: str, labels: Any, n: int) -> list[str] | None:
@@ -612,7 +623,7 @@ def check_labels(name: str, labels: Any, n: int) -> list[str] | None:
     wrong = [label for label in result if not isinstance(label, str)]
     if wrong:
         raise TypeError(f"{name} must be text, got {wrong[0]!r}; convert with map(str, ...)")
-    return [str(label) for label in result]  # text of numpy is not what JSON knows
+    return [str(label) for label in result]  # text of numpy is a kind of its own
 
 
 __all__ = ["EDGES", "GraphRecommender"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from prodige import baselines
 from prodige.compression.compressor import DistanceCompressor
 from prodige.datasets import Dataset
-from prodige.graph import fileformat
+from prodige.graph import file
 from prodige.metric.duplicates import find_copies
 from prodige.metric.evaluation import mean_squared_error
 from prodige.metric.space import Space
@@ -128,7 +128,7 @@ def fit(data: Dataset, budget: int, n_jobs: int | None, row: Row, seed: int) -> 
     n = len(data.X)
     if isinstance(model, DistanceCompressor):
         answers = model.graph_
-        row.numbers_per_item, row.bits_per_item = answers.numbers_per_item, 8 * fileformat.size(answers) / n
+        row.numbers_per_item, row.bits_per_item = answers.numbers_per_item, 8 * file.size(answers) / n
     else:
         answers = model
         row.numbers_per_item = model.numbers_per_item

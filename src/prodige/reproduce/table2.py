@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from prodige import baselines
 from prodige.datasets import Interactions
-from prodige.graph import fileformat
+from prodige.graph import file
 from prodige.recommendation.ranking import RankingReport, evaluate_ranking, sample_negatives, split_leave_one_out
 from prodige.reproduce import tables
 from prodige.reproduce.tables import Plan, fit_rows, page, seeds_in_words, spread, timed_fit
@@ -233,7 +233,7 @@ def fit(task: Task, budget: int, n_jobs: int | None, row: Row, seed: int) -> Non
     row.figures.append(task.judge(model).to_dict())
     if row.method in GRAPHS:
         row.numbers_per_item = float(model.numbers_per_item_)
-        row.bits_per_item = 8 * fileformat.size(model.graph_) / sum(task.train.shape)
+        row.bits_per_item = 8 * file.size(model.graph_) / sum(task.train.shape)
     else:
         row.numbers_per_item = float(model.numbers_per_item)
         row.bits_per_item = 32 * row.numbers_per_item

@@ -17,18 +17,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import check_integer
-from prodige.graph.fileformat import FileFormatError, StrPath, as_text, shortened
+from prodige.graph import container
+from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
+from prodige.graph.header import shortened
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.learning.anchors_from_coordinates import directions
 from prodige.learning.anchors_from_vectors import share_budget
 from prodige.progress import Callback
-from prodige.text import codec, modelfile
+from prodige.text import codec
 from prodige.text.base import TextClassifier
 from prodige.text.distillation import take_over, task_vectors
 from prodige.text.network import Corpus, TextNetwork, gradients
 from prodige.text.vocabulary import PADDING
 from prodige.text.wordvectors import WordVectors
+from prodige.threads import count_threads
 
 # A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
 _POWER = 0.75
@@ -39,8 +42,6 @@ _RATE = 1e-4
 # Of a small vocabulary, at most one token in so many becomes an anchor.
 _TOKENS_PER_ANCHOR = 4
 
-# What a file says it holds.
-_NAME = "GraphTextClassifier"
 # Parameters that a file keeps; the others are of no use to a model that is fitted.
 _SAVED = ("numbers_per_item", "n_anchors", "max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs")
 
@@ -147,7 +148,7 @@ class GraphTextClassifier(TextClassifier):
         n_anchors = max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR))
         # What cannot be made or saved is refused now, not after the fit.
         share_budget(len(self.vocabulary_), n_anchors, self.numbers_per_item)
-        modelfile.as_bytes(self._describe())
+        codec.encode_classes(self.classes_)
         codec.check_tables(len(self.vocabulary_), n_anchors, self.n_filters, self.kernel_size, codec.MAX_TABLE)
         codec.check_words(self.vocabulary_)
         counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
@@ -227,7 +228,7 @@ class GraphTextClassifier(TextClassifier):
     def size_bytes(self) -> int:
         """Size of the file that :meth:`save` writes: vocabulary, graph and network."""
         check_is_fitted(self, "network_")
-        return len(self._pack())
+        return container.size("text", *self._encode(), compress=True)
 
     def save(self, path: StrPath) -> None:
         """Write the model to one file, without the texts it learned from.
@@ -250,44 +251,46 @@ class GraphTextClassifier(TextClassifier):
         True
         """
         check_is_fitted(self, "network_")
-        modelfile.write(path, self._pack())
+        container.write(path, "text", *self._encode(), compress=True)
 
     @classmethod
-    def load(cls, path: StrPath) -> Self:
+    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
         """Read what :meth:`save` wrote; nothing in the file is run.
+
+        Parameters
+        ----------
+        path : str or path-like
+        n_jobs : int, optional
+            Threads of the model; all processors when left out.
 
         Raises
         ------
-        prodige.graph.fileformat.FileFormatError
-            If it is not a sound file, or a model of something else.
+        prodige.graph.container.FileFormatError
+            If it is not a sound file, or holds something else.
         """
-        data = modelfile.read(path)
-        description, arrays = modelfile.unpack(data, codec.KINDS, as_text(path))
-        if description.get("model") != _NAME:
-            raise FileFormatError(f"{path}: it holds no {_NAME}; it says {shortened(description.get('model'))}")
-        try:
-            model = cls(**check_saved(description["parameters"]))
-            model.classes_ = codec.decode_classes(description["classes"], description["class_type"])
-            if model.classes_.shape != arrays["dense_bias"].shape:
-                raise ValueError(f"{model.classes_.size} classes for {arrays['dense_bias'].size} outputs")
-            codec.check_arrays(arrays)
-            codec.check_size(len(data), arrays)
-            model._take(description["network"], arrays)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise FileFormatError(f"{path}: its parts do not fit together ({error}); save the model again") from error
+        count_threads(n_jobs)
+        return container.open_as(path, "text", lambda contents: cls._from_contents(contents, n_jobs))
+
+    @classmethod
+    def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
+        """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
+        content = contents.content
+        model = cls(**check_saved(content["parameters"]), n_jobs=n_jobs)
+        arrays = codec.split(contents.arrays)
+        codec.check_arrays(arrays)
+        codec.check_size(contents.n_bytes, arrays)
+        n_classes = arrays["dense_bias"].size
+        model.classes_ = codec.decode_classes(content["class_type"], contents.arrays["classes"], n_classes)
+        model._take(content["network"], arrays)
         return model
 
-    def _describe(self) -> dict[str, Any]:
-        """Return what a file says of the model beside its network."""
-        return {
-            "model": _NAME,
-            "parameters": {name: as_json(getattr(self, name)) for name in _SAVED},
-            **codec.encode_classes(self.classes_),
-        }
-
-    def _pack(self) -> bytes:
+    def _encode(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file holds, content and arrays."""
         network, arrays = self._stored
-        return modelfile.pack({**self._describe(), "network": network}, arrays)
+        class_type, classes = codec.encode_classes(self.classes_)
+        parameters = {name: as_json(getattr(self, name)) for name in _SAVED}
+        content = {"parameters": parameters, "class_type": class_type, "network": network}
+        return content, {**codec.joined(arrays), "classes": classes}
 
 
 def as_json(value: Any) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prodige.graph.fileformat import shortened
+from prodige.graph.container import pack_texts, unpack_texts
 from prodige.graph.graph import Graph
+from prodige.graph.header import shortened
 from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.text.network import TextNetwork
@@ -38,16 +39,14 @@ _MOST_LABELS = 2**28
 _MOST_EDGES_PER_BYTE = 16
 _MOST_TABLE_PER_BYTE = 2**13
 
-# What labels of each type that a file can hold are in JSON.
-_CLASS_TYPES: dict[str, type] = {
-    "U": str,
-    "b1": bool,
-    **{f"{kind}{n_bytes}": int for kind in "iu" for n_bytes in (1, 2, 4, 8)},
-    **{f"f{n_bytes}": float for n_bytes in (2, 4, 8)},
-    **{f"M8[{unit}]": int for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")},
+# Types of labels that a file can hold.
+_CLASS_TYPES = {
+    *("U", "b1", "f2", "f4", "f8"),
+    *(f"{kind}{n_bytes}" for kind in "iu" for n_bytes in (1, 2, 4, 8)),
+    *(f"M8[{unit}]" for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")),
 }
 
-# Type and number of dimensions of every array in a file.
+# Type and number of dimensions of every array of a network.
 KINDS = {
     "tokens": ("u1", 1),
     "n_edges": ("u1", 1),
@@ -62,6 +61,12 @@ KINDS = {
     "dense": ("f4", 2),
     "dense_bias": ("f4", 1),
 }
+
+# What a file stores in one array, one after the other: some have so few different bytes that no reader would unpack
+# them by themselves, and every array has a name in the header.
+_EDGES = ("n_edges", "hub_low", "hub_high", "length", "between")
+_NUMBERS = ("center", "filter_step", "filter_bias", "dense", "dense_bias")
+_ALONE = ("tokens", "filters")
 
 
 def encode(network: TextNetwork, vocabulary: Vocabulary) -> tuple[dict[str, Any], Arrays]:
@@ -172,6 +177,43 @@ def decode(description: dict[str, Any], arrays: Arrays, n_jobs: int | None) -> t
     return network.eval().requires_grad_(False), vocabulary
 
 
+def joined(arrays: Arrays) -> Arrays:
+    """Return the arrays of a network as a file has them: few, so that little of it is their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.text.codec import KINDS, joined
+    >>> list(joined({name: np.zeros((1,) * n_dimensions, kind) for name, (kind, n_dimensions) in KINDS.items()}))
+    ['tokens', 'filters', 'edges', 'numbers']
+    """
+    parts = {"edges": _EDGES, "numbers": _NUMBERS}
+    together = {key: np.concatenate([arrays[name].ravel() for name in names]) for key, names in parts.items()}
+    return {name: arrays[name] for name in _ALONE} | together
+
+
+def split(arrays: Arrays) -> Arrays:
+    """Return what :func:`joined` joined; ValueError or KeyError if the sizes cannot be right."""
+    for name, kind in (("edges", "u1"), ("numbers", "f4")):
+        if arrays[name].dtype != np.dtype(kind) or arrays[name].ndim != 1:
+            raise ValueError(f"{name} should be one row of {kind}")
+    if arrays["filters"].ndim != 3:
+        raise ValueError(f"filters should have 3 dimensions, not {arrays['filters'].ndim}")
+    n_items = len(SPECIAL) + 1 + np.count_nonzero(arrays["tokens"] == ord("\n"))
+    n_filters, n_anchors, _ = arrays["filters"].shape
+    n_edges = int(arrays["edges"][:n_items].sum(dtype=np.int64))
+    n_between = arrays["edges"].size - n_items - 3 * n_edges
+    n_classes, left = divmod(arrays["numbers"].size - n_anchors - 2 * n_filters, n_filters + 1)
+    if n_between < 0 or not n_anchors or n_between % n_anchors or n_classes < 0 or left:
+        raise ValueError(f"{arrays['edges'].size} bytes of edges or {arrays['numbers'].size} numbers cannot be right")
+    edges = dict(zip(_EDGES, np.split(arrays["edges"], np.cumsum([n_items, n_edges, n_edges, n_edges])), strict=True))
+    edges["between"] = edges["between"].reshape(-1, n_anchors)
+    sizes = [n_anchors, n_filters, n_filters, n_classes * n_filters]
+    numbers = dict(zip(_NUMBERS, np.split(arrays["numbers"], np.cumsum(sizes)), strict=True))
+    numbers["dense"] = numbers["dense"].reshape(n_classes, n_filters)
+    return {name: arrays[name] for name in _ALONE} | edges | numbers
+
+
 def check_layout(graph: Graph, layout: AnchorLayout, n_tokens: int) -> None:
     """Refuse a graph that the arrays of a file cannot hold."""
     i, j, _ = graph.edges
@@ -259,15 +301,15 @@ def check_words(vocabulary: Vocabulary) -> None:
         )
 
 
-def encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    """Return labels as JSON data; :func:`decode_classes` reads it.
+def encode_classes(classes: NDArray[Any]) -> tuple[str, NDArray[Any]]:
+    """Return the type of labels and an array of them for a file; :func:`decode_classes` reads it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from prodige.text.codec import encode_classes
     >>> encode_classes(np.array(["2019-12-08", "2019-12-14"], dtype="datetime64[D]"))
-    {'classes': [18238, 18244], 'class_type': 'M8[D]'}
+    ('M8[D]', array([18238, 18244]))
     """
     kind = "U" if classes.dtype.kind == "U" else classes.dtype.str[1:]
     if kind not in _CLASS_TYPES:
@@ -277,18 +319,24 @@ def encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
             f"{classes.size} different labels, the longest of {classes.dtype.itemsize // 4} letters, take "
             f"{classes.nbytes} bytes, more than {_MOST_LABELS}; give shorter labels, numbers for example"
         )
-    values = classes.astype(np.int64) if classes.dtype.kind == "M" else classes
-    return {"classes": values.tolist(), "class_type": kind}
+    if kind == "U":
+        return kind, pack_texts(classes.tolist())
+    return kind, classes.astype(np.int64) if kind[0] == "M" else classes
 
 
-def decode_classes(values: Any, kind: Any) -> NDArray[Any]:
-    """Return labels, different and in order, of one of the types that are written."""
-    expected = _CLASS_TYPES[kind]
-    if not isinstance(values, list) or not all(type(value) is expected for value in values):
-        raise TypeError(f"the classes should be a list of {expected.__name__}")
-    if kind == "U" and 4 * len(values) * max(map(len, values), default=0) > _MOST_LABELS:
-        raise ValueError("the classes are too long")
-    classes = np.array(values, dtype=np.int64 if kind[0] == "M" else kind).astype(kind)
+def decode_classes(kind: Any, array: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return ``n`` labels, different and in order, of one of the types that are written."""
+    if kind not in _CLASS_TYPES:
+        raise ValueError(f"classes of type {shortened(kind)} are not known")
+    if kind == "U":
+        texts = unpack_texts(array, n)
+        if 4 * n * max(map(len, texts), default=0) > _MOST_LABELS:
+            raise ValueError("the classes are too long")
+        classes = np.array(texts)
+    else:
+        if array.dtype != np.dtype(np.int64 if kind[0] == "M" else kind) or array.shape != (n,):
+            raise ValueError(f"{n} classes of type {kind} are not an array of {array.dtype} of shape {array.shape}")
+        classes = array.astype(kind)
     if not (classes[:-1] < classes[1:]).all():
         raise ValueError("the classes are not in order")
     return classes

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige._validation import check_integer
-from prodige.graph.fileformat import replacing
+from prodige.graph.atomic import replacing
 from prodige.text.vocabulary import PADDING, SPECIAL, UNKNOWN, Vocabulary
 
 Vectors = NDArray[np.float32]

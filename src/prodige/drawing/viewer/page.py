@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from prodige.drawing.layout import place
 from prodige.drawing.viewer.inputs import check_groups, check_labels, check_positions
 from prodige.drawing.viewer.sprites import pack
-from prodige.graph import fileformat
+from prodige.graph.atomic import StrPath, as_text, replacing
+from prodige.graph.container import little_endian
 
 if TYPE_CHECKING:
     from prodige.graph.graph import Graph
@@ -35,7 +36,7 @@ SCRIPTS = (
 
 
 def write(
-    path: fileformat.StrPath,
+    path: StrPath,
     graph: Graph,
     labels: Sequence[Any] | NDArray[Any] | None = None,
     groups: Sequence[Any] | NDArray[Any] | None = None,
@@ -55,9 +56,9 @@ def write(
     ...     os.path.getsize(f"{directory}/pair.html") < 100_000
     True
     """
-    name = fileformat.as_text(path)
+    name = as_text(path)
     page = render(graph, labels, groups, images, positions, title)
-    with fileformat.replacing(name) as file:
+    with replacing(name) as file:
         file.write(page.encode())
 
 
@@ -141,7 +142,7 @@ def describe(graph: Graph) -> str:
 
 def encode(array: NDArray[Any]) -> str:
     """Return the numbers of an array as base64, little-endian."""
-    return base64.b64encode(fileformat.little_endian(np.ascontiguousarray(array))).decode()
+    return base64.b64encode(little_endian(np.ascontiguousarray(array))).decode()
 
 
 def to_json(value: Any) -> str:
