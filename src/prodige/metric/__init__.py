@@ -2,7 +2,9 @@
 
 Data and a metric become a :class:`Space`. From there come the items in the same place
 (:mod:`~prodige.metric.duplicates`), the distances that a graph is fitted to (:class:`Landmarks`), the edges that it may
-have (:mod:`~prodige.metric.candidates`), and at the end how well it keeps distances (:func:`evaluate`).
+have (:mod:`~prodige.metric.candidates`), and at the end how well it keeps distances (:func:`evaluate`). What several
+tasks start from stands here too: :mod:`~prodige.metric.neighbors`, :mod:`~prodige.metric.clusters` and the best
+:mod:`~prodige.metric.star`.
 """
 
 from prodige.metric.candidates import Candidates
