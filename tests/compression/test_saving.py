@@ -141,7 +141,7 @@ def lie(path: Path, content: dict[str, Any], arrays: dict[str, Any]) -> None:
         *[{"n_features": value} for value in (0, 4, 6, 2**40, 5.0, None)],
         *[{"rows": value} for value in ("csr_array", "coo", None)],
         *[{"lambda": value} for value in ("1", -1.0)],
-        *[{"parameters": {"numbers_per_item": value}} for value in (0, None, "4", True)],
+        *[{"parameters": {"numbers_per_item": value}} for value in (0, None, "4", True, 1e300)],
         *[{"parameters": {"metric": value}} for value in ("none", "precomputed", "mahalanobis", 3, None)],
         *[{"parameters": {"n_hubs": value}} for value in (0, 2.5, None, "many")],
         *[{"parameters": {"method": value}} for value in ("other", None)],

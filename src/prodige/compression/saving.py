@@ -6,7 +6,6 @@ metric took from the data. So ``transform``, ``insert``, ``score`` and ``kneighb
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,7 +123,7 @@ def check_parameters(parameters: Any) -> dict[str, Any]:
     """Return the parameters that a file holds."""
     if not isinstance(parameters, dict) or set(parameters) != set(PARAMETERS):
         raise ValueError(f"the parameters should be {', '.join(PARAMETERS)}")
-    if type(parameters["numbers_per_item"]) not in (int, float) or not 1 < parameters["numbers_per_item"] < math.inf:
+    if type(parameters["numbers_per_item"]) not in (int, float) or not 1 < parameters["numbers_per_item"] < MAX_INT32:
         raise ValueError(f"numbers_per_item = {shortened(parameters['numbers_per_item'])} cannot be right")
     if not isinstance(parameters["metric"], str):
         raise TypeError(f"metric = {shortened(parameters['metric'])} is no name")
