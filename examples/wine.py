@@ -14,7 +14,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from prodige import DistanceCompressor
-from prodige.drawing.plots import plot_graph
+from prodige.drawing import plot_graph
 
 
 def main(folder: Path = Path("demo")) -> None:
@@ -32,7 +32,7 @@ def main(folder: Path = Path("demo")) -> None:
 
     # A graph has no coordinates: places are found from its distances, so that near wines are near in the picture.
     figure = Figure(figsize=(7, 5), layout="constrained")
-    axes = plot_graph(graph, [f"grower {grower + 1}" for grower in wines.target], ax=figure.subplots())
+    axes = plot_graph(graph, groups=[f"grower {grower + 1}" for grower in wines.target], ax=figure.subplots())
     axes.set_title(f"{graph.n_items} wines, {graph.n_hubs} hubs, {graph.n_edges} edges")
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "gallery-wine.png", dpi=110)

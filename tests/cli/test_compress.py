@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from prodige import DistanceCompressor, Graph, __version__
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.graph import atomic, container
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space
@@ -38,7 +38,7 @@ SHORT = ("--jobs", "1")
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A small data set in an empty folder; enough steps for a graph, as how good it is does not matter here."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     np.save("x.npy", X)
     return "x.npy"
 

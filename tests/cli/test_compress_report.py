@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from prodige import DistanceCompressor
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.drawing import report
 from prodige.progress import Record
 
@@ -31,7 +31,7 @@ X = np.random.default_rng(0).normal(size=(60, 8))
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     monkeypatch.setattr(report, "N_MDS_STEPS", 20)
     np.save("x y.npy", X)
     return "x y.npy"

@@ -21,7 +21,7 @@ from sklearn.metrics import pairwise_distances
 
 from prodige import DistanceCompressor
 from prodige.baselines import MDS, PCA, Star
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.drawing import report
 from prodige.drawing.report import number, write_report
 from prodige.drawing.svg import INK
@@ -74,7 +74,7 @@ class Page(HTMLParser):
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second."""
-    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     monkeypatch.setattr(report, "N_MDS_STEPS", 20)
 
 

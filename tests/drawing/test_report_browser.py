@@ -9,7 +9,7 @@ import pytest
 
 from browser import Browser
 from prodige import DistanceCompressor
-from prodige.compression import compressor as compressor_module
+from prodige.compression import selection
 from prodige.drawing import report
 from prodige.drawing.report import write_report
 
@@ -20,7 +20,7 @@ X = np.random.default_rng(0).normal(size=(60, 8))
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(compressor_module, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     monkeypatch.setattr(report, "N_MDS_STEPS", 20)
     compressor = DistanceCompressor(random_state=0, n_jobs=1).fit(X)
     notes = ["<script>alert(1)</script>"]

@@ -221,7 +221,7 @@ def test_bad_input() -> None:
         evaluate_ranking(Table(bad), train, held_out)
     interacted = held_out.copy()
     interacted[2] = csr_array(train).indices[train.indptr[2]]
-    with pytest.raises(ValueError, match=r"held_out\[2\] is among the items that user 2 has met in train"):
+    with pytest.raises(ValueError, match=r"held_out\[2\] is among the items that user 2 has interacted with in train"):
         evaluate_ranking(model, train, interacted)
     with pytest.raises(ValueError, match=r"one item of each of the 12 users, got shape \(11,\)"):
         evaluate_ranking(model, train, held_out[:11])

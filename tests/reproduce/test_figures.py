@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from prodige import Graph, datasets
 from prodige.cli import app
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.datasets import Dataset
 from prodige.reproduce import figures
 
@@ -24,7 +24,7 @@ runner = CliRunner()
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second, and few digits."""
-    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     monkeypatch.setattr(figures, "CURVE_STEPS", 30)
     monkeypatch.setattr(figures, "NEIGHBORS", (2, 4))
     every = figures.digits()

@@ -16,7 +16,7 @@ from prodige import DistanceCompressor, Graph, datasets
 from prodige.baselines import PCA
 from prodige.cli import app
 from prodige.cli.reproduce import Budget, Name
-from prodige.compression import compressor
+from prodige.compression import selection
 from prodige.datasets import Dataset
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space, unit_rows
@@ -37,7 +37,7 @@ def make(name: str = "mnist10k") -> Dataset:
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits of a fraction of a second."""
-    monkeypatch.setattr(compressor, "N_STEPS", 24)
+    monkeypatch.setattr(selection, "N_STEPS", 24)
     parts = table1.make
 
     def short(*arguments: Any) -> Any:

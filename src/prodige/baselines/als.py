@@ -1,4 +1,4 @@
-"""ALS: vectors whose products are near 1 where a user met an item and near 0 elsewhere, by weighted least squares.
+"""ALS: vectors whose products are near 1 where a user interacted with an item, and near 0 elsewhere, by least squares.
 
 Hu, Koren and Volinsky, "Collaborative Filtering for Implicit Feedback Datasets" (ICDM 2008), as the library
 ``implicit`` (extra ``recommend``) solves it.

@@ -1,4 +1,4 @@
-"""BPR: vectors whose products put the items a user met above those the user did not.
+"""BPR: vectors whose products put the items a user interacted with above those the user did not.
 
 Rendle et al., "BPR: Bayesian Personalized Ranking from Implicit Feedback" (UAI 2009), by the stochastic descent of the
 library ``implicit`` (extra ``recommend``).
@@ -36,7 +36,7 @@ class BPR(RecommenderBaseline):
     regularization : float
         Weight of the squared lengths of the vectors.
     n_iterations : int
-        Passes over the interactions, each with a random item that the user has not met.
+        Passes over the interactions, each with a random item that the user has not interacted with.
     random_state : int, RandomState or None
         Seed.
     verbose : int

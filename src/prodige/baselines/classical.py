@@ -70,6 +70,6 @@ def start(
 
 
 def best_scale(predicted: NDArray[np.float32], target: NDArray[np.float32]) -> float:
-    """Return the factor that brings distances closest to the wanted ones; 1 where they are all 0."""
+    """Return the factor that brings distances closest to the targets; 1 where they are all 0."""
     product, square = (float(np.vdot(predicted.ravel(), other.ravel())) for other in (target, predicted))
     return product / square if product > 0 else 1.0

@@ -1,7 +1,7 @@
-"""ItemKNN: an item is worth as much to a user as it is like those the user has met.
+"""ItemKNN: an item is worth as much to a user as it is like those the user has interacted with.
 
-Items are alike if the same users met them. Nothing is compressed: the model is a table of neighbours and the
-interactions themselves, and so a ceiling for what is.
+Items are alike if the same users interacted with them. Nothing is compressed: the model is a table of neighbours and
+the interactions themselves, and so a ceiling for what is.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _BLOCK = 1 << 22
 
 
 class ItemKNN(RecommenderBaseline):
-    """Sum of the cosine similarities of an item to those a user has met, where they are among its nearest.
+    """Sum of the cosine similarities of an item to those a user has interacted with, where they are among its nearest.
 
     Parameters
     ----------
     n_neighbors : int
         Most similar items kept for each; all others where there are not as many.
     shrinkage : float
-        Added to the product of lengths that a cosine divides by: items that few users met are less alike.
+        Added to the product of lengths that a cosine divides by: items that few users interacted with are less alike.
 
     Attributes
     ----------

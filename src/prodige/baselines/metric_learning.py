@@ -1,8 +1,8 @@
-"""MetricLearning: users and items as points, a user nearest to the items the user met.
+"""MetricLearning: users and items as points, a user nearest to the items the user interacted with.
 
 It has the objective of the graph (the paper's equation 6) and the Euclidean distance in the place of shortest paths:
-the softmax over −d(u, x) of each item a user met, against all items. No temperature is needed, as points that move
-apart by a factor have the same effect.
+the softmax over −d(u, x) of each item a user interacted with, against all items. No temperature is needed, as points
+that move apart by a factor have the same effect.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _NEAR = 1e-6
 class MetricLearning(RecommenderBaseline):
     """Points of a Euclidean space, learned by the softmax of distances; scores are negative distances.
 
-    Items start in the directions of their singular vectors, users in the middle of the items they met. From random
-    places, the same number of steps leads to far worse ones.
+    Items start in the directions of their singular vectors, users in the middle of the items they interacted with. From
+    random places, the same number of steps leads to far worse ones.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class MetricLearning(RecommenderBaseline):
             self.history_.append(Record(epoch, epoch / n_epochs, total / active.size, seconds, learning_rate=last))
         self.user_points_ = users.detach().numpy()
         self.item_points_ = items.detach().numpy()
-        # Who met nothing is in the middle of all others.
+        # Who interacted with nothing is in the middle of all others.
         self.user_points_[np.diff(user_items.indptr) == 0] = self.user_points_[active].mean(axis=0)
 
     def _scores(self, users: Ids) -> NDArray[np.float32]:
@@ -167,11 +167,11 @@ def softmax_loss(
     Parameters
     ----------
     points : Tensor, shape [B, k]
-        Users, each of whom met an item or more.
+        Users, each of whom interacted with an item or more.
     items : Tensor, shape [I, k]
         All items.
     met : csr_array, shape [B, I]
-        Which items these users met.
+        Which items these users interacted with.
     sample : Tensor of int, shape [S], optional
         Items that the softmax is normalised over; all when left out.
 

@@ -1,4 +1,4 @@
-"""Popularity: the same items for everybody, those that most users have met.
+"""Popularity: the same items for everybody, those that most users have interacted with.
 
 The floor of every table of recommenders: what learns about users must do better.
 """
@@ -14,7 +14,7 @@ from prodige.recommendation.interactions import Ids
 
 
 class Popularity(RecommenderBaseline):
-    """Score an item by the number of users who met it, however often.
+    """Score an item by the number of users who interacted with it, however often.
 
     Attributes
     ----------

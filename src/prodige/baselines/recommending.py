@@ -46,7 +46,8 @@ class RecommenderBaseline(Recommender):
         Parameters
         ----------
         user_items : sparse matrix or array-like, shape [U, I]
-            Above 0 where a user met an item; see :func:`prodige.recommendation.interactions.check_interactions`.
+            Above 0 where a user interacted with an item; see
+            :func:`prodige.recommendation.interactions.check_interactions`.
         y : ignored
         """
         checked = check_interactions(user_items)

@@ -102,18 +102,18 @@ NAMES = tuple(RECIPES)
 
 @dataclass(frozen=True)
 class Interactions:
-    """Who met what, and what to look for.
+    """Who interacted with what, and what to look for.
 
     Attributes
     ----------
     name : str
         As in :data:`INTERACTIONS`.
     train : scipy.sparse.csr_array of float32, shape [U, I]
-        How often a user met an item.
+        How often a user interacted with an item.
     held_out : ndarray of int64, shape [U]
         An item of each user that is not in ``train``.
     negatives : ndarray of int64, shape [U, n]
-        Items that the user has not met, to rank the held-out one among.
+        Items that the user has not interacted with, to rank the held-out one among.
     path : Path
         The file they were read from.
 

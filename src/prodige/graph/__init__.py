@@ -7,6 +7,7 @@ search by the graph's structure and answers all others. ``save`` packs edges int
 """
 
 from prodige.graph.container import FileFormatError
-from prodige.graph.graph import Edges, Graph
+from prodige.graph.edges import Edges
+from prodige.graph.graph import Graph
 
 __all__ = ["Edges", "FileFormatError", "Graph"]

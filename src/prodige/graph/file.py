@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from prodige._validation import find_isolated
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
-from prodige.graph.graph import Edges, Graph
+from prodige.graph.edges import Edges
+from prodige.graph.graph import Graph
 from prodige.graph.header import check_counts
 from prodige.graph.packing import Packing
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,19 +27,12 @@ from prodige._validation import (
 )
 from prodige.graph import conversion, packing
 from prodige.graph.atomic import StrPath
+from prodige.graph.edges import Edges, check_ends, unique_edges
 from prodige.graph.engine import Engine
 
 if TYPE_CHECKING:
     import networkx
     import scipy.sparse
-
-
-class Edges(NamedTuple):
-    """Undirected edges, each once with ``i < j``, ordered by ``i``, then ``j``."""
-
-    i: NDArray[np.int32]
-    j: NDArray[np.int32]
-    weight: NDArray[np.float32]
 
 
 class Graph:
@@ -53,7 +46,7 @@ class Graph:
 
     Examples
     --------
-    Four items around a hub, and a shorter way between the first two:
+    Four items around a hub, and a shorter path between the first two:
 
     >>> import prodige
     >>> graph = prodige.Graph.from_edges([0, 1, 2, 3, 0], [4, 4, 4, 4, 1], [1, 1, 2, 3, 0.5], n_items=4)
@@ -585,24 +578,6 @@ class Graph:
             raise IndexError(
                 f"{name} = {value} is not a vertex: the graph has vertices 0 to {self.n_vertices - 1}"
             ) from None
-
-
-def check_ends(name: str, ends: NDArray[Any], n_vertices: int | None) -> NDArray[np.int32]:
-    """Return one end of each edge as int32; a bad one is a wrong value of the argument, not a failed look-up."""
-    try:
-        return check_indices(name, ends, n_vertices)
-    except IndexError as error:
-        raise ValueError(str(error)) from None
-
-
-def unique_edges(tails: NDArray[np.int32], heads: NDArray[np.int32], weights: NDArray[np.float32]) -> Edges:
-    """Orient, order and merge edges: each pair once, with the smallest of its weights."""
-    i, j = np.minimum(tails, heads), np.maximum(tails, heads)
-    order = np.lexsort((weights, j, i))
-    i, j, weights = i[order], j[order], weights[order]
-    first = np.ones(i.size, dtype=bool)
-    first[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
-    return Edges(i[first], j[first], weights[first] + np.float32(0))  # -0 becomes 0
 
 
 def restore(

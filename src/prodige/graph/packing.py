@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from prodige._validation import check_integer
 
 if TYPE_CHECKING:
-    from prodige.graph.graph import Edges
+    from prodige.graph.edges import Edges
 
 MOST_BITS = 16  # of a weight; one that needs more is better kept as it is
 _FIELDS = ("j_bits", "j_least", "weight_bits", "least", "greatest")
@@ -147,7 +147,7 @@ def round_weights(edges: Edges, bits: int) -> NDArray[np.float32]:
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.graph.graph import Edges
+    >>> from prodige.graph.edges import Edges
     >>> from prodige.graph.packing import round_weights
     >>> edges = Edges(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 1.7, 4.0], np.float32))
     >>> round_weights(edges, bits=2)

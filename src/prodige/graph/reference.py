@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-SEARCHED_SUBTREE = 64  # larger ones are not searched for ways back in
+SEARCHED_SUBTREE = 64  # larger ones are not searched for paths back in
 
 _STEP = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
@@ -100,7 +100,7 @@ def shift(
     unreachable: float,
     present: Callable[[int], bool] | None = None,
 ) -> float:
-    """How far ``v`` moves without the edge above it: the best way into its subtree, and up the tree from there."""
+    """How far ``v`` moves without the edge above it: the best path into its subtree, and up the tree from there."""
     below = tree.subtree(v)
     paths = [
         tree.distance[u] + weights[e] + (tree.distance[x] - tree.distance[v])

@@ -24,8 +24,9 @@ from torch.nn import functional
 
 from prodige import _core
 from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
+from prodige.graph.edges import check_ends
 from prodige.graph.engine import Engine, Forest
-from prodige.graph.graph import Graph, check_ends
+from prodige.graph.graph import Graph
 from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
 from prodige.learning.softplus import inverse_softplus

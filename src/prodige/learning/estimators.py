@@ -16,7 +16,7 @@ about, and :math:`g` is the derivative of the loss by the distances.
 
 ``"toggle"``
     What flipping an edge would do, read off the same trees as the gradient of the weights. An edge on the tree, once
-    removed, moves all that hangs below it by :math:`\Delta`, the detour of the best other way in; a refused edge would
+    removed, moves all that lies below it by :math:`\Delta`, the detour of the best other path in; a refused edge would
     have moved it closer by the :math:`\Delta` it fell short. The loss changes by about :math:`\Delta` times its
     gradient over the subtree, at one end of the shift. Weighted so that both ends count alike in expectation, this is
     the trapezoid rule, exact for losses that are quadratic in the distances:
@@ -24,7 +24,7 @@ about, and :math:`g` is the derivative of the loss by the distances.
     .. math:: -\tfrac12 \sum_s \bigl(b_e (1 - p_e) + (1 - b_e)\, p_e\bigr)\, \Delta_{se}
               \sum_{v \text{ below } e} g_{sv}
 
-    Any loss, no baseline, little noise. Biased where parts of the subtree would find a shorter way of their own, since
+    Any loss, no baseline, little noise. Biased where parts of the subtree would find a shorter path of their own, since
     all of it is taken to move alike.
 
 ``"path"``

@@ -23,7 +23,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, check_random_state
 
 from prodige._validation import MAX_EDGES, check_integer, check_number, check_weights
-from prodige.graph.graph import unique_edges
+from prodige.graph.edges import unique_edges
 from prodige.metric.clusters import k_means
 from prodige.metric.neighbors import Metric, nearest_neighbors
 from prodige.metric.space import check_distances, distances_between

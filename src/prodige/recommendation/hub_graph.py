@@ -1,18 +1,19 @@
-r"""Communities: a graph of users and items in which every user has one edge.
+r"""A graph of hubs for recommendation: a graph of users and items in which every user has one edge.
 
-Users of a type want the same, so a user needs no more than an edge to its type. Items of a community are wanted by the
-same types, so most need no more than an edge to their community. Between the two, types hang on parents, parents reach
-every community, and a type that wants a community much more than its parent does gets a shortcut to it::
+Users of one cluster want the same, so a user needs no more than an edge to its user cluster. Items of an item cluster
+are wanted by the same user clusters, so most need no more than an edge to their item cluster. Between the two, user
+clusters are attached to parents, parents reach every item cluster, and a user cluster that wants an item cluster much
+more than its parent does gets a shortcut to it::
 
-    user - type - parent - community - item
-              \_____________/             (shortcuts)
+    user - user cluster - parent - item cluster - item
+                   \_________________/             (shortcuts)
 
 Weights follow from one rule. The loss is the cross-entropy of what users want and of softmax(-distance); it falls
-along (wanted - given), what flows over an edge if users get what they want and what flows now. So an edge becomes
-longer by log(given / wanted), damped, and where nothing is in the way that is the exact answer. All of it happens at
-the level of types, which are hundreds, not users.
+along (target - predicted), what flows over an edge if users get what they want and what flows now. So an edge becomes
+longer by log(predicted / target), damped, which is exact where no other edge moves. All of it happens at
+the level of user clusters, which are hundreds, not users.
 
-Paths only ever go from left to right: a constant for every level makes all ways back too long, and as every path from
+Paths only ever go from left to right: a constant for every level makes all paths back too long, and as every path from
 a user to an item has the same constants, the order of the items does not change.
 """
 
@@ -47,7 +48,7 @@ _N_ITERATIONS = 7
 _BATCH = 8192
 _LEAST_BATCH = 1024
 
-# Shares of a time limit that may be over when directions and groups (users, items, types) are found.
+# Shares of a time limit that may be over when directions and groups (users, items, user clusters) are found.
 _FOUND = 0.05
 _GROUPED = (0.2, 0.25, 0.28)
 
@@ -60,7 +61,7 @@ _CALM = 1e-2
 # By how much the second edge of an item may be longer than its first when they are chosen.
 _OFFSETS = np.array([0, 0.5, 1, 1.5, 2, 3, 4], dtype=np.float32)
 
-# Communities that an item chooses its second from.
+# Item clusters that an item chooses its second from.
 _N_CANDIDATES = 16
 
 Labels = NDArray[np.int64]
@@ -206,17 +207,17 @@ def fit_hub_graph(
 
 @dataclass
 class Layers:
-    """The graph between types and items, while it is learned.
+    """The graph between user clusters and items, while it is learned.
 
-    A shortcut of length ``inf`` is none, and so is the second community -1 of an item. Arrays are replaced, never
+    A shortcut of length ``inf`` is none, and so is the second item cluster -1 of an item. Arrays are replaced, never
     changed, so that a shallow copy can be improved while this one stays as it is.
 
     Shapes:
-        - target ``[T, I]``: what the users of a type want; a row adds up to their number
-        - parent ``[T]``, offset ``[T]``: the edge of a type to its parent
-        - base ``[P, G]``: edges of parents to communities
-        - shortcut ``[T, G]``: edges of types to communities
-        - first, second ``[I]``, with weights: edges of items to communities
+        - target ``[T, I]``: what the users of a user cluster want; a row adds up to their number
+        - parent ``[T]``, offset ``[T]``: the edge of a user cluster to its parent
+        - base ``[P, G]``: edges of parents to item clusters
+        - shortcut ``[T, G]``: edges of user clusters to item clusters
+        - first, second ``[I]``, with weights: edges of items to item clusters
     """
 
     target: NDArray[np.float32]
@@ -234,12 +235,12 @@ class Layers:
     def start(
         cls, target: NDArray[np.float32], parent: Labels, first: Labels, n_item_clusters: int, n_jobs: int
     ) -> Layers:
-        """Return layers without shortcuts and second edges, right for each parent and community as a whole."""
+        """Return layers without shortcuts and second edges, right for each parent and item cluster as a whole."""
         n_user_clusters, n_items = target.shape
         demand = np.maximum(target.sum(axis=0, dtype=np.float64), np.finfo(np.float32).tiny)
         of_parents = sum_rows(target, parent, int(parent.max()) + 1)
         of_item_clusters = sum_rows(of_parents.T, first, n_item_clusters).T
-        # As if demand had nothing to do with the community: the number of users times the demand of a community.
+        # As if demand had nothing to do with the item cluster: the number of users times the demand of an item cluster.
         expected = np.outer(of_parents.sum(axis=1), np.bincount(first, demand, n_item_clusters)) / demand.sum()
         return cls(
             target=target,
@@ -260,7 +261,7 @@ class Layers:
         return self.parent.size + self.base.size + int(np.isfinite(self.shortcut).sum()) + int((self.second >= 0).sum())
 
     def reach(self) -> tuple[Table, Table]:
-        """Return the distances of types to communities by way of parents, and by the shorter way; [T, G] both."""
+        """Return the distances of user to item clusters over parents, and by the shorter path; [T, G] both."""
         by_parent = self.offset[:, None] + self.base[self.parent]
         return by_parent, np.minimum(by_parent, self.shortcut)
 
@@ -316,14 +317,14 @@ class Layers:
         self._level_items()
 
     def _rate(self, reach: Table) -> Table:
-        """Return what a type gives to an item at distance 0, shape [T]."""
+        """Return what a user cluster gives to an item at distance 0, shape [T]."""
         total = np.zeros(len(reach))
         for part in range(0, len(reach), 64):
             total[part : part + 64] = np.exp(-self._distances(reach[part : part + 64])).sum(axis=1)
         return np.asarray(self.target.sum(axis=1) / total)
 
     def _distances(self, reach: Table) -> Table:
-        """Return the distances of a few types to all items."""
+        """Return the distances of a few user clusters to all items."""
         distances = reach[:, self.first] + self.first_weight
         others = np.flatnonzero(self.second >= 0)
         distances[:, others] = np.minimum(
@@ -332,7 +333,7 @@ class Layers:
         return np.asarray(distances)
 
     def _choose_first(self, reach: Table, rate: Table) -> None:
-        """Let every item choose its community anew, and its weight."""
+        """Let every item choose its item cluster anew, and its weight."""
         demand = self.target.sum(axis=0, dtype=np.float64)
         offered = rate @ np.exp(-reach)
         losses = self.target.T @ reach.astype(np.float32) + np.outer(demand, np.log(offered)).astype(np.float32)
@@ -342,7 +343,7 @@ class Layers:
     def _best_second(
         self, reach: Table, rate: Table
     ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
-        """Return the best second community of each item, how much longer that edge is, and the gain."""
+        """Return the best second item cluster of each item, how much longer that edge is, and the gain."""
         by_item = np.ascontiguousarray(self.target.T)
         losses = by_item @ reach.astype(np.float32)
         losses += np.outer(by_item.sum(axis=1), np.log(rate @ np.exp(-reach))).astype(np.float32)
@@ -370,18 +371,18 @@ class Layers:
         self.second_weight = self.second_weight + shift
 
     def to_graph(self, types: Labels, user_weight: NDArray[np.floating]) -> Graph:
-        """Return the graph of users, items, types, parents and communities, in this order.
+        """Return the graph of users, items, user clusters, parents and item clusters, in this order.
 
         Parameters
         ----------
-        types : ndarray of int, shape [U]
-            The type of each user.
+        user clusters : ndarray of int, shape [U]
+            The user cluster of each user.
         user_weight : ndarray, shape [U]
             Length of the edge to it. It changes nothing for the user itself: all its paths begin there.
         """
         by_parent, reach = self.reach()
         t, g = np.nonzero(self.shortcut < by_parent)
-        # Constants for the levels: no weight is negative, and a way back costs more than any way forward.
+        # Constants for the levels: no weight is negative, and a path back costs more than any path forward.
         up, across, down = -self.offset.min(), -self.base.min(), -self.first_weight.min()
         has_second = np.flatnonzero(self.second >= 0)
         if has_second.size:
@@ -442,7 +443,7 @@ def factors(
 def group(
     rows: NDArray[np.float32], n_groups: int, random: np.random.RandomState, monitor: Monitor, share: float
 ) -> tuple[Labels, NDArray[np.float32]]:
-    """Return the group of each row, and its likeness (cosine) to the centre of the group.
+    """Return the group of each row, and its similarity (cosine) to the centre of the group.
 
     Learning ends when this share of the time is over.
     """

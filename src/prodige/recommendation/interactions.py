@@ -1,4 +1,4 @@
-"""Who met what: interactions of users and items, and what every recommender does with them.
+"""Who interacted with what: interactions of users and items, and what every recommender does with them.
 
 A recommender learns scores, and all the rest follows from them: which items to leave out, which are best, in what
 order. So a model only says how it is fitted and what the scores of a few users are; :class:`Recommender` does the rest
@@ -75,7 +75,7 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         user_items : sparse matrix or array-like, shape [U, I]
-            Above 0 where a user met an item.
+            Above 0 where a user interacted with an item.
         y : ignored
         """
 
@@ -133,12 +133,12 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         userid : int or array-like of int
             Whom to recommend to.
         user_items : sparse matrix or array-like, shape [U, n_items]; also [n_items] for a single user
-            What these users, in this order, have met: ``train[userid]``. Only needed to leave that out.
+            What these users, in this order, have interacted with: ``train[userid]``. Only needed to leave that out.
         N : int
             How many items to recommend to each. More than there are items is refused where the answer would take more
             than 1 GiB.
         filter_already_liked_items : bool
-            Leave out what a user has met.
+            Leave out what a user has interacted with.
         filter_items : array-like of int, optional
             Items to leave out for everybody; they may repeat.
         items : array-like of int, optional
@@ -199,11 +199,11 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
             yield part, np.ascontiguousarray(self._scores(users[part]), dtype=np.float32)
 
     def _check_interacted(self, user_items: Any, n_users: int) -> csr_array:
-        """Return what the users have met, one row for each."""
+        """Return what the users have interacted with, one row for each."""
         if user_items is None:
             raise ValueError(
-                "user_items is needed to leave out what users have met: pass their rows of the interactions, "
-                "user_items=train[userid], or filter_already_liked_items=False"
+                "user_items is needed to leave out what users have interacted with: pass their rows of the "
+                "interactions, user_items=train[userid], or filter_already_liked_items=False"
             )
         given = user_items if issparse(user_items) else np.asarray(user_items)
         check_real("user_items", given.dtype)
@@ -246,7 +246,7 @@ def check_interactions(user_items: Any, name: str = "user_items") -> csr_array:
     Parameters
     ----------
     user_items : scipy sparse matrix or array of any format, or array-like, shape [U, I]
-        Finite numbers, above 0 where a user met an item. Pairs that occur more than once are added up.
+        Finite numbers, above 0 where a user interacted with an item. Pairs that occur more than once are added up.
     name : str
         What to call it in messages.
 

@@ -1,9 +1,9 @@
-"""How well a recommender ranks what users met next: one item of each is held out and looked for among others.
+"""How well a recommender ranks: one item of each user is held out, and looked for among others.
 
-There are two ways to ask. The paper ranks the held-out item among a few sampled ones that the user has not met, which
-is easy on models and can reorder them; every figure of that kind says ``sampled``. Ranking it among all items that the
-user has not met is what a recommender does; those figures say ``full``. Ties count against the model, so that giving
-all items the same score is worth nothing.
+There are two ways to ask. The paper ranks the held-out item among a few sampled ones that the user has not interacted
+with, which is easy on models and can reorder them; every figure of that kind says ``sampled``. Ranking it among all
+items that the user has not interacted with is what a recommender does; those figures say ``full``. Ties count against
+the model, so that giving all items the same score is worth nothing.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RankingReport:
     sampled : Ranking or None
         Among the sampled negatives of each user, the protocol of the paper; None where there are none.
     full : Ranking
-        Among all items that the user has not met.
+        Among all items that the user has not interacted with.
     n_users, n_items : int
         Users with a held-out item that were asked about, and items.
     n_negatives : int
@@ -170,7 +170,7 @@ def sample_negatives(
     n_negatives: int = 99,
     random_state: int | np.random.RandomState | None = None,
 ) -> NDArray[np.int64]:
-    """Draw items that users have not met, to rank the held-out one among.
+    """Draw items that users have not interacted with, to rank the held-out one among.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def sample_negatives(
     Raises
     ------
     ValueError
-        If there are not as many items that a user has not met.
+        If there are not as many items that a user has not interacted with.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def sample_negatives(
         is_new[known] = is_new[held[user]] = True
         if new.size < n:
             raise ValueError(
-                f"n_negatives = {n} is too many: there are {new.size} items that user {user} has not met; "
+                f"n_negatives = {n} is too many: there are {new.size} items that user {user} has not interacted with; "
                 "sample fewer, or rank among all"
             )
         negatives[user] = new[sample_without_replacement(new.size, n, random_state=random)]
@@ -242,7 +242,7 @@ def evaluate_ranking(
         Anything with ``scores(users, items=None)``, such as every
         :class:`prodige.recommendation.interactions.Recommender`.
     train : sparse matrix or array-like, shape [U, I]
-        What users have met before; not among the items to rank.
+        What users have interacted with before; not among the items to rank.
     held_out : array-like of int, shape [U]
         The item to look for; -1 for users to leave out.
     negatives : array-like of int, shape [U, n], optional
@@ -255,7 +255,7 @@ def evaluate_ranking(
     Raises
     ------
     ValueError
-        If a held-out item is among what the user has met or among the negatives, or if a score is nan.
+        If a held-out item is among what the user has interacted with or among the negatives, or if a score is nan.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def full_ranks(
     if is_held.any():
         user = users[row[is_held.argmax()]]
         raise ValueError(
-            f"held_out[{user}] is among the items that user {user} has met in train; take it out of train, "
+            f"held_out[{user}] is among the items that user {user} has interacted with in train; take it out of train, "
             "as split_leave_one_out does"
         )
     is_ahead = scores[row, interacted.indices] >= target[row, 0]

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, vstack
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +21,7 @@ from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
 from prodige.progress import Callback, Monitor, check_callbacks
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
+from prodige.recommendation.paths import Paths, attach_users, grow, place_idle
 from prodige.threads import count_threads
 
 if TYPE_CHECKING:
@@ -31,14 +30,8 @@ if TYPE_CHECKING:
 EdgeKind = Literal["hubs", "normal", "bipartite", "random"]
 EDGES = ("hubs", "normal", "bipartite", "random")
 
-# Distances from the vertices that users hang on are kept between calls up to this size: 1 GiB as float32.
-_MOST_KEPT = 1 << 28
-
 # Distances in one block: 64 MiB.
 _BLOCK = 1 << 24
-
-# Stands for the distance of items without a path when likelihoods are compared.
-_UNREACHABLE = 1e4
 
 # What a user takes while it is placed: its id, its edge and its row of interactions, some of them more than once.
 _BYTES_PER_USER = 128
@@ -60,7 +53,7 @@ class GraphRecommender(Recommender):
         The size of the graph: one number for each vertex and two for each edge, divided by users and items. A little
         more than 3 is the least.
     edges : {"hubs", "normal", "bipartite", "random"}
-        Which edges may exist. ``"hubs"``: users and items hang on groups of their kind
+        Which edges may exist. ``"hubs"``: users and items are attached to groups of their kind
         (:mod:`prodige.recommendation.hub_graph`); fast, and the best by far. The others are those of the paper
         (:mod:`prodige.recommendation.paper.fit`): user-item pairs with 16 cosine neighbours of each user and item, the
         pairs alone, or 50 random edges for each vertex.
@@ -95,7 +88,7 @@ class GraphRecommender(Recommender):
     Notes
     -----
     Only whether there is an interaction counts, not how large it is. A user without interactions is put where the most
-    popular items are near. An item that nobody has met is farther than all others.
+    popular items are near. An item that nobody has interacted with is farther than all others.
 
     References
     ----------
@@ -154,7 +147,7 @@ class GraphRecommender(Recommender):
         Parameters
         ----------
         user_items : sparse matrix or array-like, shape [U, I]
-            Above 0 where a user met an item.
+            Above 0 where a user interacted with an item.
         y : ignored
         user_labels, item_labels : sequence of str, optional
             Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model.
@@ -197,8 +190,8 @@ class GraphRecommender(Recommender):
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> Self:
         """Place users, new ones or known ones, without touching the rest of the graph.
 
-        A user hangs on the vertex from where its items are nearest: on one of the groups if the graph has any, else on
-        one of the other users.
+        A user is attached to the vertex from where its items are nearest: on one of the groups if the graph has any,
+        else on one of the other users.
 
         Parameters
         ----------
@@ -206,7 +199,7 @@ class GraphRecommender(Recommender):
             Their ids. Ids from ``n_users_`` on are new; new users that are skipped count as users without interactions,
             unless they are so many that they would take more than 1 GiB, which is refused.
         user_items : sparse matrix or array-like, shape [len(userids), n_items]
-            What they met.
+            What they interacted with.
 
         Examples
         --------
@@ -460,124 +453,6 @@ class GraphRecommender(Recommender):
         model = cls(numbers_per_item=numbers, edges=edges, n_jobs=n_jobs)
         model._become(graph, n_users, users, items, history_=[], stopped_="finished")
         return model
-
-
-class Paths:
-    """The ways from users to items in a graph; a model that changes its graph gets new ones.
-
-    Distances are kept when they are known. They are computed first, and then what is kept is replaced whole: threads
-    may ask side by side, and Ctrl-C leaves nothing behind that was not computed.
-
-    Parameters
-    ----------
-    graph : Graph
-    n_users : int
-        Users are vertices 0 to ``n_users - 1``, and all other items of the graph are items.
-    """
-
-    def __init__(self, graph: Graph, n_users: int) -> None:
-        self.graph = graph
-        self.n_users = n_users
-        self.items = np.arange(n_users, graph.n_items)
-        self._hooked: tuple[Ids, Distances] | None = None  # see _hooks
-        self._kept: tuple[Ids, Distances] | None = None  # see _from
-
-    def distances(self, users: Ids, n_jobs: int | None) -> Distances:
-        """Return distances from users to all items. Users with one edge have those of the vertex they hang on."""
-        entries, lengths = self._entries()
-        rows, place = np.unique(entries[users], return_inverse=True)
-        return np.asarray(self._from(rows, n_jobs)[place] + lengths[users][:, None])
-
-    def nearest_anchors(self, interacted: csr_array, n_jobs: int | None) -> Ids:
-        """Return for each row of items the vertex from where they are most likely; popular ones for empty rows."""
-        graph = self.graph
-        # Groups, or all users of a graph without any.
-        candidates = np.arange(graph.n_items, graph.n_vertices) if graph.n_hubs else np.arange(self.n_users)
-        is_idle = np.diff(interacted.indptr) == 0
-        rows = csr_array((np.ones(interacted.nnz), interacted.indices, interacted.indptr), shape=interacted.shape)
-        rows = vstack([rows, csr_array(self._popularity()[None])], format="csr")
-        total = np.asarray(rows.sum(axis=1)).ravel()
-        best, anchors = np.full(total.size, np.inf), np.full(total.size, candidates[0])
-        for part in parts(candidates.size, _BLOCK // self.items.size):
-            distances = self._from(candidates[part], n_jobs).astype(np.float64)
-            distances[~np.isfinite(distances)] = _UNREACHABLE
-            losses = (rows @ distances.T) / np.maximum(total, 1e-9)[:, None] + logsumexp(-distances, axis=1)
-            choice = losses.argmin(axis=1)
-            loss = losses[np.arange(choice.size), choice]
-            anchors = np.where(loss < best, candidates[part][choice], anchors)
-            best = np.minimum(loss, best)
-        return np.where(is_idle, anchors[-1], anchors[:-1])
-
-    def _popularity(self) -> NDArray[np.float64]:
-        """Return how popular items are as far as the graph knows: the shorter or the more edges, the more popular."""
-        graph = self.graph
-        if not graph.n_hubs:
-            return graph.degrees()[self.items].astype(np.float64) + 1e-9
-        shortest = np.full(graph.n_vertices, np.inf)
-        np.minimum.at(shortest, graph.edges.i, graph.edges.weight)
-        return np.asarray(np.exp(shortest[self.items].min() - shortest[self.items]))
-
-    def _entries(self) -> tuple[Ids, Distances]:
-        """Return the vertex from where the paths of each user begin, and how far it is: itself if it has more edges."""
-        hooked = self._hooked
-        if hooked is None:
-            graph, users = self.graph, np.arange(self.n_users)
-            entries, lengths = users.copy(), np.zeros(users.size, np.float32)
-            is_single = graph.degrees()[: users.size] == 1
-            for ends, others in ((graph.edges.i, graph.edges.j), (graph.edges.j, graph.edges.i)):
-                mine = np.flatnonzero(ends < users.size)
-                mine = mine[is_single[ends[mine]]]
-                entries[ends[mine]], lengths[ends[mine]] = others[mine], graph.edges.weight[mine]
-            hooked = self._hooked = entries, lengths
-        return hooked
-
-    def _from(self, vertices: Ids, n_jobs: int | None) -> Distances:
-        """Return distances from vertices to all items; those from groups are kept, as users share them."""
-        graph, n_items = self.graph, self.items.size
-        if graph.n_hubs == 0 or graph.n_hubs * n_items > _MOST_KEPT or (vertices < graph.n_items).any():
-            return np.asarray(graph.distances(vertices, self.items, n_jobs=n_jobs))
-        place, rows = self._kept or (np.full(graph.n_hubs, -1), np.empty((0, n_items), np.float32))
-        missing = vertices[place[vertices - graph.n_items] < 0]
-        if missing.size:
-            rows = np.concatenate([rows, graph.distances(missing, self.items, n_jobs=n_jobs)])
-            place = place.copy()
-            place[missing - graph.n_items] = np.arange(len(rows) - missing.size, len(rows))
-            self._kept = place, rows
-        return np.asarray(rows[place[vertices - graph.n_items]])
-
-
-# -- users that hang on one vertex -----------------------------------------------------------------------------------
-
-
-def place_idle(graph: Graph, n_users: int, idle: Ids, n_jobs: int | None) -> Graph:
-    """Return the graph with users of whom nothing is known where the most popular items are near."""
-    if not idle.size:
-        return graph
-    nothing = csr_array((idle.size, graph.n_items - n_users))
-    return attach_users(graph, n_users, idle, Paths(graph, n_users).nearest_anchors(nothing, n_jobs))
-
-
-def grow(graph: Graph, n_users: int, n_new: int) -> Graph:
-    """Return the graph with more users, without edges; all vertices after the users move up."""
-    if not n_new:
-        return graph
-    tails, heads = (ends + np.where(ends >= n_users, n_new, 0) for ends in (graph.edges.i, graph.edges.j))
-    return Graph.from_edges(
-        tails, heads, graph.edges.weight, n_vertices=graph.n_vertices + n_new, n_items=graph.n_items + n_new
-    )
-
-
-def attach_users(graph: Graph, n_users: int, users: Ids, anchors: Ids) -> Graph:
-    """Return the graph in which some users have one edge, in place of those they had."""
-    is_moved = np.zeros(graph.n_vertices, dtype=bool)
-    is_moved[users] = True
-    stays = ~(is_moved[graph.edges.i] | is_moved[graph.edges.j])
-    # Its length changes nothing for the user, whose every path begins with it: one like any other.
-    length = float(np.median(graph.edges.weight[graph.edges.i < n_users]))
-    tails = np.concatenate([graph.edges.i[stays], users])
-    heads = np.concatenate([graph.edges.j[stays], anchors])
-    weights = np.concatenate([graph.edges.weight[stays], np.full(users.size, length, np.float32)])
-    return Graph.from_edges(tails, heads, weights, n_vertices=graph.n_vertices, n_items=graph.n_items)
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""What users would want: their interactions, spread over the neighbourhood of the items they met.
+"""What users would want: their interactions, spread over the neighbourhood of the items they interacted with.
 
 A few dozen interactions say little about thousands of items, and a graph fitted to them alone learns them by heart.
 What other users did with the same items says more: an item is wanted as much as it is near, by cosine, to what was
-met. How strongly popularity is discounted, and how sharp preferences are, is measured on the data: every interaction
-is predicted from the others of its user, as if it had never happened.
+interacted with. How strongly popularity is discounted, and how sharp preferences are, is measured on the data: every
+interaction is predicted from the others of its user, as if it had never happened.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from scipy.sparse import csr_array, diags_array
 from prodige.progress import Monitor
 from prodige.recommendation.interactions import parts
 
-# What is tried: exponents of the popularity of an item in the cosine, and of the likeness in the preference.
+# What is tried: exponents of the popularity of an item in the cosine, and of the similarity in the preference.
 DISCOUNTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 SHARPNESS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
 
-# The share of every preference that follows popularity alone: what nobody near has met is not impossible.
+# The share of every preference that follows popularity alone: what nobody near has interacted with is not impossible.
 BACKGROUND = 0.02
 
 # What is usual, where there is nothing to measure or no time for it.
@@ -52,12 +52,13 @@ class Preferences:
     random : RandomState
         Draws the users that are measured.
     pace : Pace, optional
-        Where its time runs out, or it was stopped, less is measured, and groups want what they met and no more.
+        Where its time runs out, or it was stopped, less is measured, and groups want what they interacted with and no
+        more.
 
     Attributes
     ----------
     popularity : ndarray of float32, shape [I]
-        The share of all interactions; a little above 0 for items nobody has met.
+        The share of all interactions; a little above 0 for items nobody has interacted with.
     discount, sharpness : float
         What was found best.
 
@@ -109,7 +110,7 @@ class Preferences:
     def _normalised(self, discount: float) -> csr_array:
         """Return interactions such that products of two columns are likenesses of items.
 
-        A user counts once, however many items it met: otherwise the busiest decide what is alike.
+        A user counts once, however many items it interacted with: otherwise the busiest decide what is alike.
         """
         n_interacted = np.maximum(np.diff(self._interacted.indptr), 1)
         rows, columns = diags_array(n_interacted**-0.5), diags_array(self._counts**-discount)
@@ -117,7 +118,7 @@ class Preferences:
 
     @staticmethod
     def _spread(profiles: csr_array, similarity: csr_array) -> Rows:
-        """Return the likeness of all items to the items of each profile, an item not counting for itself."""
+        """Return the similarity of all items to the items of each profile, an item not counting for itself."""
         # By way of the users: the matrix of all items would be large, and full.
         users = (similarity @ profiles.T).toarray()
         spread = np.ascontiguousarray((similarity.T @ users).T, dtype=np.float32)
@@ -163,11 +164,11 @@ class Preferences:
         n_interacted = np.diff(interacted.indptr)
         rows = np.repeat(np.arange(users.size), n_interacted)
         spread = self._spread(interacted, self._normalised(discount)).astype(np.float64)
-        # That a user met two items makes them alike; without it, as if the interaction had never happened.
+        # That a user interacted with two items makes them alike; without it, as if the interaction had never happened.
         weight = self._counts[interacted.indices] ** -discount
         others = np.bincount(rows, weight)[rows] - weight
         scores = np.maximum(spread[rows, interacted.indices] - weight * others / n_interacted[rows], 0)
-        spread[rows, interacted.indices] = 0  # only items that were not met compete
+        spread[rows, interacted.indices] = 0  # only items that were not interacted with compete
         largest = np.maximum(spread.max(axis=1), np.finfo(np.float32).tiny)
         spread /= largest[:, None]
         scores /= largest[rows]

@@ -1,8 +1,8 @@
 """Candidates: which users and items may be joined, and how far apart they start.
 
-Users and items are alike if they met alike. That gives neighbours, by the cosine of their interactions, and places on a
-sphere, by a truncated singular value decomposition; the angle between two places is the weight that an edge starts
-from.
+Users and items are alike if they interacted alike. That gives neighbours, by the cosine of their interactions, and
+places on a sphere, by a truncated singular value decomposition; the angle between two places is the weight that an edge
+starts from.
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ def cosine_neighbors(rows: csr_array, n_neighbors: int, monitor: Monitor | None 
 
 
 def embed(interacted: csr_array, random: np.random.RandomState) -> Floats:
-    """Return places of users and items on a sphere, shape [U + I, K], near where they met and met alike.
+    """Return places of users and items on a sphere, shape [U + I, K], near where they interacted and interacted alike.
 
-    From a truncated singular value decomposition. Its first component is left out: it is how often they met at all.
+    From a truncated singular value decomposition. Its first component is left out: it is how often they interacted at
+    all.
     """
     of_users, of_items = (np.maximum(interacted.sum(axis=axis), 1) ** -0.5 for axis in (1, 0))
     scaled = csr_array(diags_array(of_users) @ interacted @ diags_array(of_items))
@@ -121,7 +122,8 @@ def embed(interacted: csr_array, random: np.random.RandomState) -> Floats:
 def start_weights(interacted: csr_array, place: Floats, tail: Vertices, head: Vertices) -> Floats:
     """Return weights to begin with: the angle between the ends, and more for rare items.
 
-    An edge between items stands for two, one to a user who met both and one from there, so it is twice as long.
+    An edge between items stands for two, one to a user who interacted with both and one from there, so it is twice as
+    long.
     """
     n_users, n_items = map(int, interacted.shape)
     count = np.maximum(np.bincount(interacted.indices, minlength=n_items), 1)

@@ -1,7 +1,7 @@
-r"""Ranking the way of the paper: users and items are the vertices of one graph, and there are no others.
+r"""Ranking by the method of the paper: users and items are the vertices of one graph, and there are no others.
 
 The distances from a user :math:`u` to all items are learned by a softmax (equation 6 of the paper, with all items as
-negatives; one search gives all distances, so they are free), over the items :math:`P_u` that the user met:
+negatives; one search gives all distances, so they are free), over the items :math:`P_u` that the user interacted with:
 
 .. math:: L_u = \operatorname{mean}_{x \in P_u} d(u, x) + \log \sum_x e^{-d(u, x)}
 
@@ -251,7 +251,7 @@ class RankingFit:
         return sources
 
     def _learn(self, rate: float, judge: bool) -> float:
-        """Take a step of Adam on the weights, and look at what edges are worth; return the loss."""
+        """Take a step of Adam on the weights, and look at the importance of edges; return the loss."""
         assert self.anchors is not None
         sources, backbone, items = self._draw_sources(_N_SOURCES), self.backbone, self.backbone.items
         self._n_steps += 1

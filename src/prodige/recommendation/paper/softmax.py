@@ -14,7 +14,7 @@ Mask = NDArray[np.bool_]
 
 
 def softmax_loss(distance: Floats, target: csr_array) -> tuple[float, Floats]:
-    """Return the mean of d(x) + log Σ exp(-d) over what is wanted, and its gradient by the distances.
+    """Return the mean of d(x) + log Σ exp(-d) over the targets, and its gradient by the distances.
 
     Examples
     --------

@@ -44,14 +44,14 @@ Mask = NDArray[np.bool_]
 
 
 class Positives(NamedTuple):
-    """Items that users met. Shapes: U users, T items of each."""
+    """Items that users interacted with. Shapes: U users, T items of each."""
 
     targets: Vertices  # [U, T]
     seen: Mask  # [U, T], False where there are fewer
 
 
 def draw_positives(interacted: csr_array, random: np.random.RandomState) -> Positives:
-    """Draw some items that each user met; all of them where there are few."""
+    """Draw some items that each user interacted with; all of them where there are few."""
     sizes = np.diff(interacted.indptr)
     row = np.repeat(np.arange(sizes.size), sizes)
     shuffled = np.lexsort((random.random_sample(row.size), row))
@@ -190,7 +190,7 @@ class Choice:
         partition[rest, 0], surprise[rest, 0] = 0, 0
 
     def _attach_users(self, options: Options, picks: Vertices, taken: Mask) -> Anchors:
-        """Return the edges of the options taken, with their weights, and what is wanted of every member."""
+        """Return the edges of the options taken, with their weights, and the targets of every member."""
         users, n_seen = options.users, np.maximum(options.seen.sum(axis=1), 1)[:, None]
         anchors = np.take_along_axis(options.anchors, picks, axis=1)
         surprise = np.take_along_axis(options.surprise, picks[:, :, None], axis=1)
