@@ -168,16 +168,16 @@ def fit_hub_graph(
     n_users, n_items = user_items.shape
     sizes = choose_sizes(n_users, n_items, numbers_per_item)
     users, items = factors(user_items, random, monitor)
-    types, similarity = group(users, sizes.n_user_clusters, random, monitor, _GROUPED[0])
+    cluster_of_user, similarity = group(users, sizes.n_user_clusters, random, monitor, _GROUPED[0])
     item_clusters, _ = group(items, sizes.n_item_clusters, random, monitor, _GROUPED[1])
-    centers = unit(sum_rows(users, types, sizes.n_user_clusters))
+    centers = unit(sum_rows(users, cluster_of_user, sizes.n_user_clusters))
     parents, _ = group(centers, sizes.n_parents, random, monitor, _GROUPED[2])
 
     # From here on there is always a graph to keep.
     members = csr_array(
-        (np.ones(n_users, np.float32), (types, np.arange(n_users))), shape=(sizes.n_user_clusters, n_users)
+        (np.ones(n_users, np.float32), (cluster_of_user, np.arange(n_users))), shape=(sizes.n_user_clusters, n_users)
     )
-    n_members = np.maximum(np.bincount(types, minlength=sizes.n_user_clusters), 1e-3).astype(np.float32)
+    n_members = np.maximum(np.bincount(cluster_of_user, minlength=sizes.n_user_clusters), 1e-3).astype(np.float32)
     target = monitor.insist(lambda: Preferences(user_items, random, monitor).of_groups(members) * n_members[:, None])
     threads = count_threads(n_jobs)
     layers = monitor.insist(lambda: Layers.start(target, parents, item_clusters, sizes.n_item_clusters, threads))
@@ -200,7 +200,7 @@ def fit_hub_graph(
         last = replace(layers)
         if len(rounds) == len(_CHOICES):  # stopped before there was time for it
             last.choose_edges(sizes.n_free)
-        return last.to_graph(types, 1 - similarity)
+        return last.to_graph(cluster_of_user, 1 - similarity)
 
     return monitor.insist(finish)
 
@@ -370,13 +370,13 @@ class Layers:
         self.first_weight = self.first_weight + shift
         self.second_weight = self.second_weight + shift
 
-    def to_graph(self, types: Labels, user_weight: NDArray[np.floating]) -> Graph:
+    def to_graph(self, cluster_of_user: Labels, user_weight: NDArray[np.floating]) -> Graph:
         """Return the graph of users, items, user clusters, parents and item clusters, in this order.
 
         Parameters
         ----------
-        user clusters : ndarray of int, shape [U]
-            The user cluster of each user.
+        cluster_of_user : ndarray of int, shape [U]
+            The cluster of each user.
         user_weight : ndarray, shape [U]
             Length of the edge to it. It changes nothing for the user itself: all its paths begin there.
         """
@@ -392,14 +392,14 @@ class Layers:
         longest = reach.max() + self.first_weight.max() + up + across + down
         level = longest / 2
 
-        n_users, n_items = types.size, self.first.size
+        n_users, n_items = cluster_of_user.size, self.first.size
         n_user_clusters, n_parents = self.parent.size, len(self.base)
         first_item, first_user_cluster = n_users, n_users + n_items
         first_parent = first_user_cluster + n_user_clusters
         first_item_cluster = first_parent + n_parents
         p, h = np.indices(self.base.shape).reshape(2, -1)
         edges = [
-            (np.arange(n_users), first_user_cluster + types, np.maximum(user_weight, 0)),
+            (np.arange(n_users), first_user_cluster + cluster_of_user, np.maximum(user_weight, 0)),
             (first_user_cluster + np.arange(n_user_clusters), first_parent + self.parent, self.offset + up + level),
             (first_parent + p, first_item_cluster + h, self.base.ravel() + across + level),
             (first_user_cluster + t, first_item_cluster + g, self.shortcut[t, g] + up + across + 2 * level),
