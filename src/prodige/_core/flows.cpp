@@ -16,7 +16,7 @@ struct ItemSums {
     std::vector<double> target, predicted;
 };
 
-// One type: probabilities of all items, then the sums over its communities and over the edges of items.
+// One user cluster: probabilities of all items, then the sums over its item clusters and over the edges of items.
 class Row {
    public:
     Row(const Membership& items, std::size_t n_item_clusters)
@@ -34,7 +34,7 @@ class Row {
 
     double measure(const float* reach, const float* target, double* to_target, double* to_predicted, ItemSums& sums) {
         const std::size_t n_items = items_.first.size();
-        // Products of exponentials instead of exponentials of sums: one for each community, not one for each item.
+        // Products of exponentials instead of exponentials of sums: one for each item cluster, not one for each item.
         for (std::size_t g = 0; g + 1 < near_.size(); ++g) near_[g] = std::exp(-reach[g]);
         double total = 0, mass = 0, cost = 0;
         for (std::size_t x = 0; x < n_items; ++x) {
@@ -102,7 +102,7 @@ SecondEdges choose_second(Matrix<const float> target, std::span<const float> rat
                           std::span<const std::int32_t> first, Matrix<const std::int32_t> candidates,
                           std::span<const float> offsets, int n_jobs, Watch& watch) {
     const std::size_t n_items = target.rows, n_user_clusters = target.columns, n_item_clusters = reach.rows;
-    // What each community gives at weight 0: [community][type].
+    // What each item cluster gives at weight 0: [item cluster][user cluster].
     std::vector<float> gives(n_item_clusters * n_user_clusters);
     for (std::size_t g = 0; g < n_item_clusters; ++g)
         for (std::size_t t = 0; t < n_user_clusters; ++t)

@@ -1,7 +1,7 @@
 // Flows: what users want of items and what a graph gives them, added up over its edges.
 //
-// Types of users reach items over communities: the distance of a type to an item is the shortest of (reach of the type
-// to the community + weight of the edge to the item), and a user gets items with probability softmax(-distance). The
+// User clusters reach items over item clusters: the distance of a user cluster to an item is the shortest of (its reach
+// to the item cluster + weight of the edge to the item), and a user gets items with probability softmax(-distance). The
 // cross-entropy then falls along (target - predicted) for every edge, so these two sums are all that learning needs.
 #pragma once
 

@@ -313,7 +313,7 @@ void Forest<T>::toggle(std::span<const Vertex> targets, Matrix<const T> gradient
         bench.shifts.compute(tree, sample ? &*sample : nullptr, unreachable);
         for (std::size_t p = 1; p < tree.size(); ++p) add(tree.edges[p], -bench.shifts[p] * bench.gradient_sums[p]);
 
-        // A refused edge would have pulled one of its ends closer, with all that hangs below it. At most one: the
+        // A refused edge would have pulled one of its ends closer, with all that lies below it. At most one: the
         // shortened end is the farther one.
         const auto missed = [&](Edge edge) {
             const Topology& topology = network_->topology();

@@ -389,7 +389,7 @@ void HubNetwork<T>::grow(Forest<T>& forest, std::span<const std::size_t> rows, i
     });
 }
 
-// Turns a tree over the core into one over the graph: shortcuts become their two edges, spokes hang below their hubs.
+// Turns a tree over the core into one over the graph: shortcuts become their two edges, spokes lie below their hubs.
 // A spoke inside a shortcut is placed where the shortcut runs, not by its own arcs: with ties (or rounding) the two
 // could disagree and close a circle.
 template <class T>

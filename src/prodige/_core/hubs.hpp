@@ -75,7 +75,7 @@ class HubNetwork {
     void grow(Forest<T>& forest, std::span<const std::size_t> rows, int n_jobs, Watch& watch) const;
 
     // Distances from one source to the core, left in `scratch`; as a tree over the core's own vertices and edges too
-    // unless `tree` is null. Its roots hang on the access arcs of the source, which stand in place of their edges.
+    // unless `tree` is null. Its roots begin at the access arcs of the source, which stand in place of their edges.
     void search_core(Vertex source, Scratch<T>& scratch, Tree<T>* tree, Watch& watch) const;
 
     // The one or two edges of the graph that an edge of the core stands for.

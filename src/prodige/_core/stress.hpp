@@ -20,7 +20,7 @@ struct Targets {
 };
 
 // Sums over pairs of a source and an item. A path is charged to its edges but for the first one, which leaves the
-// source: every item is met as a target too, and seen from there the same residual is spread over all sources instead
+// source: every item is a target too, and seen from there the same residual is spread over all sources instead
 // of coming in one blow. Half the gradient at its full precision is worth more than all of it with that noise.
 template <class T>
 struct Stress {

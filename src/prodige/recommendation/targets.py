@@ -51,7 +51,7 @@ class Preferences:
         Interactions; only whether there is one counts.
     random : RandomState
         Draws the users that are measured.
-    pace : Pace, optional
+    monitor : Monitor, optional
         Where its time runs out, or it was stopped, less is measured, and groups want what they interacted with and no
         more.
 

@@ -158,16 +158,16 @@ class GraphTextClassifier(TextClassifier):
         start = copy.deepcopy(random)
         try:
             with gradients():
-                network = self._hang_on_graph(teacher, n_anchors, weights, random)
+                network = self._attach_to_graph(teacher, n_anchors, weights, random)
                 if self.stopped_ == "finished":
                     network = self._train_on_graph(network, corpus, classes, random)
                 self._take(*codec.encode(network, self.vocabulary_))
         except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned
             self.stopped_ = "interrupt"
-            network = self._hang_on_graph(teacher, n_anchors, weights, start)
+            network = self._attach_to_graph(teacher, n_anchors, weights, start)
             self._take(*codec.encode(network, self.vocabulary_))
 
-    def _hang_on_graph(
+    def _attach_to_graph(
         self, teacher: TextNetwork, n_anchors: int, weights: NDArray[np.float64], random: np.random.RandomState
     ) -> TextNetwork:
         """Return a network over a graph that answers as much like one over vectors as it can."""

@@ -48,7 +48,7 @@ def join(
 ) -> Candidates:
     """Return the candidate edges of a variant, with the weights they start from.
 
-    Where the time of the pace runs out, only some users and items get neighbours.
+    Where the time runs out, only some users and items get neighbours.
     """
     if edges not in get_args(CandidateEdges):
         raise ValueError(f"edges must be one of {', '.join(map(repr, get_args(CandidateEdges)))}, got {edges!r}")
