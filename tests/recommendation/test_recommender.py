@@ -309,7 +309,7 @@ def test_users_with_several_edges(tmp_path: Path) -> None:
 def test_distances_that_are_not_kept_are_the_same(model: GraphRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = model.distances(np.arange(200))
     fresh = pickle.loads(pickle.dumps(model))
-    monkeypatch.setattr("prodige.recommendation.recommender._MOST_KEPT", 0)
+    monkeypatch.setattr("prodige.recommendation.paths._MOST_KEPT", 0)
     assert (fresh.distances(np.arange(200)) == expected).all()
 
 
