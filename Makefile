@@ -20,16 +20,18 @@ repeat: $(VENV)/installed
 	$(BIN)/python tools/digests.py > build/digests
 	PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py | diff build/digests -
 
-# The lowest versions of everything that pyproject.toml allows, of Python as well. Older torch brings gigabytes with it.
+# The lowest versions of everything that pyproject.toml allows, of Python as well. Older torch brings gigabytes with it,
+# and keeps an idle thread of a pool of its own once its number of threads was set, so that one test is left out.
 # Old packages may warn of what newer ones drop; and one example draws with a newer scikit-learn than the library needs.
 MINIMUM_PYTHON ?= python3.11
 MINIMUM = build/minimum
 test-minimum:
 	test -x $(MINIMUM)/bin/python || $(MINIMUM_PYTHON) -m venv $(MINIMUM)
 	$(MINIMUM)/bin/python tools/floors.py > $(MINIMUM)/constraints.txt
-	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(MINIMUM)/constraints.txt --editable '.[test]'
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(MINIMUM)/constraints.txt --editable '.[test,docs]'
 	OMP_NUM_THREADS=1 $(MINIMUM)/bin/python -m pytest --numprocesses auto --dist worksteal -m 'not browser' \
-		-W ignore::DeprecationWarning -W ignore::FutureWarning --deselect 'tests/test_examples.py::test_runs_and_draws[words]'
+		-W ignore::DeprecationWarning -W ignore::FutureWarning --deselect 'tests/test_examples.py::test_runs_and_draws[words]' \
+		--deselect tests/compression/test_compressor.py::test_one_job_starts_no_threads
 
 browser:
 	@tools/browser.sh
