@@ -29,6 +29,7 @@ from prodige.compression.selection import Selection
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
+from prodige.graph.loadable import Loadable
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
@@ -45,7 +46,7 @@ _SAME = 1e-6
 _BLOCK = 1 << 24
 
 
-class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Compress a data set into a graph whose shortest paths are its distances.
 
     Parameters
@@ -104,6 +105,8 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     >>> compressor.graph_.distances([0], [1, 2]).shape
     (1, 2)
     """
+
+    _kind = "compressor"
 
     def __init__(
         self,
@@ -451,24 +454,6 @@ class DistanceCompressor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         check_is_fitted(self)
         container.write(path, "compressor", *saving.encode(self))
-
-    @classmethod
-    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
-        """Read what :meth:`save` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : str or path-like
-        n_jobs : int, optional
-            Threads of the compressor; all processors when left out.
-
-        Raises
-        ------
-        prodige.graph.container.FileFormatError
-            If it is not a sound file, or holds something else.
-        """
-        count_threads(n_jobs)
-        return container.open_as(path, "compressor", lambda contents: cls._from_contents(contents, n_jobs))
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:

@@ -299,9 +299,9 @@ def open_as(path: StrPath, kind: str, make: Callable[[Contents], Made]) -> Made:
     """
     contents = read(path)
     if contents.kind != kind:
-        wanted, (found, opener) = KINDS[kind][0], KINDS[contents.kind]
+        expected, (found, opener) = KINDS[kind][0], KINDS[contents.kind]
         name = as_text(path)
-        raise FileFormatError(f"{name!r}: it holds {found}, not {wanted}; open it with prodige.load or {opener}.load")
+        raise FileFormatError(f"{name!r}: it holds {found}, not {expected}; open it with prodige.load or {opener}.load")
     return make_of(path, contents, make)
 
 

@@ -19,6 +19,7 @@ from prodige.graph import container, file
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
+from prodige.graph.loadable import Loadable
 from prodige.progress import Callback, Monitor, check_callbacks
 from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
 from prodige.recommendation.paths import Paths, attach_users, grow, place_idle
@@ -41,7 +42,7 @@ Ids = NDArray[np.int64]
 Distances = NDArray[np.float32]
 
 
-class GraphRecommender(Recommender):
+class GraphRecommender(Loadable, Recommender):
     """Users and items as vertices of one graph; an item is recommended to a user the nearer it is.
 
     Distances are fitted to the paper's objective, the cross-entropy of softmax(-d(user, item)), over all items at once.
@@ -113,6 +114,8 @@ class GraphRecommender(Recommender):
     graph_: Graph
     user_labels_: list[str] | None
     item_labels_: list[str] | None
+
+    _kind = "recommender"
 
     def __init__(
         self,
@@ -419,24 +422,6 @@ class GraphRecommender(Recommender):
             if labels is not None:
                 arrays[name] = container.pack_texts(labels)
         container.write(path, "recommender", content, arrays)
-
-    @classmethod
-    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
-        """Read what :meth:`save` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : str or path-like
-        n_jobs : int, optional
-            Threads of the model; all processors when left out.
-
-        Raises
-        ------
-        prodige.graph.container.FileFormatError
-            If it is not a sound file, or holds something else.
-        """
-        count_threads(n_jobs)
-        return container.open_as(path, "recommender", lambda contents: cls._from_contents(contents, n_jobs))
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:

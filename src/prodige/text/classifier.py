@@ -21,6 +21,7 @@ from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
+from prodige.graph.loadable import Loadable
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.learning.anchors_from_coordinates import directions
 from prodige.learning.anchors_from_vectors import share_budget
@@ -31,7 +32,6 @@ from prodige.text.distillation import take_over, task_vectors
 from prodige.text.network import Corpus, TextNetwork, gradients
 from prodige.text.vocabulary import PADDING
 from prodige.text.wordvectors import WordVectors
-from prodige.threads import count_threads
 
 # A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
 _POWER = 0.75
@@ -46,7 +46,7 @@ _TOKENS_PER_ANCHOR = 4
 _SAVED = ("numbers_per_item", "n_anchors", "max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs")
 
 
-class GraphTextClassifier(TextClassifier):
+class GraphTextClassifier(Loadable, TextClassifier):
     """Texts into classes by a convolution over the distances of words to anchors in a graph.
 
     Parameters
@@ -109,6 +109,8 @@ class GraphTextClassifier(TextClassifier):
     >>> model.predict(["a funny film", "what a dull thing"])
     array(['good', 'bad'], dtype='<U4')
     """
+
+    _kind = "text"
 
     def __init__(
         self,
@@ -252,24 +254,6 @@ class GraphTextClassifier(TextClassifier):
         """
         check_is_fitted(self, "network_")
         container.write(path, "text", *self._encode(), compress=True)
-
-    @classmethod
-    def load(cls, path: StrPath, n_jobs: int | None = None) -> Self:
-        """Read what :meth:`save` wrote; nothing in the file is run.
-
-        Parameters
-        ----------
-        path : str or path-like
-        n_jobs : int, optional
-            Threads of the model; all processors when left out.
-
-        Raises
-        ------
-        prodige.graph.container.FileFormatError
-            If it is not a sound file, or holds something else.
-        """
-        count_threads(n_jobs)
-        return container.open_as(path, "text", lambda contents: cls._from_contents(contents, n_jobs))
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
