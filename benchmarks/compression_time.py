@@ -31,7 +31,7 @@ def measure(data: datasets.Dataset, budget: int, limits: list[float], seed: int)
     rows = []
     for limit in limits:
         began = time.perf_counter()
-        compressor = DistanceCompressor(budget, max_time=limit, random_state=seed).fit(data.X)
+        compressor = DistanceCompressor(budget, structure="graph", max_time=limit, random_state=seed).fit(data.X)
         seconds = time.perf_counter() - began
         mse = mean_squared_error(compressor.graph_, space)
         ratios = {

@@ -152,7 +152,7 @@ def measure(X: Vectors, budget: float, methods: list[str]) -> list[dict[str, Any
     """Fit the graph, then its peers in as many bits."""
     space = Space(X)
     began = time.perf_counter()
-    graph = DistanceCompressor(budget, random_state=0).fit(X).graph_.rounded(WEIGHT_BITS)
+    graph = DistanceCompressor(budget, structure="graph", random_state=0).fit(X).graph_.rounded(WEIGHT_BITS)
     seconds = time.perf_counter() - began
     bits = 8 * file.size(graph, WEIGHT_BITS) / len(X)
     how = f"{graph.numbers_per_item:.3g} numbers, weights of {WEIGHT_BITS} bits"

@@ -3,7 +3,7 @@
 A fit is run again and again on small data, asked something, and thrown away. After a third of the time, to warm up,
 neither the memory of the process nor the number of live tensors, modules and graphs may grow any more.
 
-    python benchmarks/soak.py [--seconds 600] [--only compress-budget,text] [--jobs 1] [--most 20]
+    python benchmarks/soak.py [--seconds 600] [--only compress-graph,text] [--jobs 1] [--most 20]
 
 ``--seconds`` is for all fits together. Ends with 1 if a fit leaves objects behind or more than ``--most`` kilobytes.
 """
@@ -38,10 +38,11 @@ def points(n_items: int = 120) -> np.ndarray:
     return rows
 
 
-def compress(method: str, n_jobs: int | None) -> None:
+def compress(structure: str, method: str, n_jobs: int | None) -> None:
     """Fit distances for some steps, and ask for some."""
     compressor = DistanceCompressor(
         4,
+        structure=structure,  # type: ignore[arg-type]
         method=method,  # type: ignore[arg-type]
         random_state=0,
         n_jobs=n_jobs,
@@ -83,8 +84,9 @@ def train(estimator: str, n_jobs: int | None) -> None:
 
 
 FITS: dict[str, Callable[[int | None], None]] = {
-    "compress-budget": lambda n_jobs: compress("budget", n_jobs),
-    "compress-l0": lambda n_jobs: compress("l0", n_jobs),
+    "compress-graph": lambda n_jobs: compress("graph", "budget", n_jobs),
+    "compress-product": lambda n_jobs: compress("product", "budget", n_jobs),
+    "compress-l0": lambda n_jobs: compress("graph", "l0", n_jobs),
     "l0": compress_directly,
     "recommend-hubs": lambda n_jobs: recommend("hubs", n_jobs),
     "recommend-normal": lambda n_jobs: recommend("normal", n_jobs),

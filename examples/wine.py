@@ -24,7 +24,9 @@ def main(folder: Path = Path("demo")) -> None:
     measurements = StandardScaler().fit_transform(wines.data)
 
     # Three numbers an item are the least a connected graph can have; five leave room for a second edge here and there.
-    graph = DistanceCompressor(numbers_per_item=5, random_state=0).fit(measurements).graph_
+    # A product of graphs would be closer to the distances, but has no edges to look at.
+    compressor = DistanceCompressor(numbers_per_item=5, structure="graph", random_state=0)
+    graph = compressor.fit(measurements).graph_
     nearest = graph.kneighbors(k=1)[1][:, 0]
     agree = np.mean(wines.target[nearest] == wines.target)
     print(graph)

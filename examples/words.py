@@ -44,7 +44,7 @@ def main(folder: Path = Path("demo")) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
     # The graph replaces the vectors: from here on only its edges are used.
-    graph = DistanceCompressor(numbers_per_item=6, random_state=0).fit(vectors).graph_
+    graph = DistanceCompressor(numbers_per_item=6, structure="graph", random_state=0).fit(vectors).graph_
     print(graph)
     for name in ("bread", "whale", "violin"):
         near = graph.kneighbors([names.index(name)], k=4)[1][0]

@@ -1,4 +1,4 @@
-"""Random graphs and interactions for tests: small enough for the oracles, odd enough to find mistakes."""
+"""Random graphs, products and interactions for tests: small enough for the oracles, odd enough to find mistakes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import scipy.sparse
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
+from prodige import Graph, ProductGraph
+from prodige.graph import Grid
 
 
 @dataclass
@@ -93,3 +96,52 @@ def many(n_users: int, n_items: int) -> scipy.sparse.csr_array:
     own = rng.random(user.size) < 0.8
     item[own] += (user[own] - item[own]) % 10
     return scipy.sparse.csr_array((np.ones(user.size), (user, item % n_items)), shape=(n_users, n_items))
+
+
+def make_product(
+    rng: np.random.Generator,
+    n_vertices: int,
+    kinds: str,
+    power: float = 2.0,
+    gauge: float = 2.0,
+    n_twins: int = 0,
+    ties: bool = False,
+) -> ProductGraph:
+    """A factor for each letter: positions, a grid of them, a connected graph, or one that may be in parts (d)."""
+    factors: list[Any] = []
+    for kind in kinds:
+        n_hubs = int(rng.integers(1, 7))
+        positions = rng.integers(0, 3, (n_hubs, 2)) if ties else rng.normal(size=(n_hubs, int(rng.integers(1, 4))))
+        if kind in "pg":
+            factors.append(
+                positions.astype(np.float32) if kind == "p" else Grid.round(positions, int(rng.integers(1, 9)))
+            )
+        else:
+            density = 1.0 if kind == "c" else 0.3
+            edges = make_edges(rng, n_hubs, int(rng.integers(0, 3)), density, "ties" if ties else "real")
+            factors.append(Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, n_hubs))
+    sizes = [factor.n_items if isinstance(factor, Graph) else factor.shape[0] for factor in factors]
+    codes = np.stack([rng.integers(0, size, n_vertices) for size in sizes], axis=1)
+    lengths: Any = rng.integers(0, 3, n_vertices) / 2 if ties else rng.uniform(0, 1, n_vertices)
+    if rng.random() < 0.5:
+        lengths = Grid.round(lengths, 3)
+    places = None
+    if n_twins:
+        places = rng.permutation(np.r_[np.arange(n_vertices), rng.integers(0, n_vertices, n_twins)])
+    return ProductGraph.from_factors(factors, codes, lengths, power, gauge, places)
+
+
+@st.composite
+def products(draw: st.DrawFn, max_vertices: int = 14) -> ProductGraph:
+    """Products of one to four factors of every kind, with and without ties and items that share a vertex."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    power, gauge = draw(st.sampled_from([(1.0, 1.0), (1.0, 1.5), (2.0, 2.0), (1.3, 1.7), (1.0, 2.0), (2.0, 1.0)]))
+    return make_product(
+        rng,
+        draw(st.integers(1, max_vertices)),
+        draw(st.text("pgcd", min_size=1, max_size=4)),
+        power,
+        gauge,
+        draw(st.sampled_from([0, 0, 3])),
+        draw(st.booleans()),
+    )

@@ -41,6 +41,8 @@ def test_public_names() -> None:
             "GraphEmbedding",
             "GraphRecommender",
             "GraphTextClassifier",
+            "ProductEmbedding",
+            "ProductGraph",
             "Sample",
             "__version__",
             "load",

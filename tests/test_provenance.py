@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import prodige
 from prodige import __version__
 from prodige import provenance as origin
 
@@ -19,6 +20,12 @@ def test_provenance() -> None:
     for shown in ("`prodige reproduce nothing`", __version__, found["machine"]["processor"], found["machine"]["torch"]):
         assert shown in text
     assert str(Path.home()) not in text
+
+
+def test_the_package_is_that_of_the_checkout() -> None:
+    assert Path(prodige.__file__).parent == origin.PACKAGE
+    if (origin.PACKAGE.parents[1] / ".git").exists():
+        assert origin.commit() is not None
 
 
 def test_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,16 @@ def fits(n_jobs: int) -> Iterator[tuple[str, list[NDArray[np.generic]]]]:
         ("compressor, copies", np.concatenate([digits, digits[:50]]), {}),
         ("compressor, l0", points[:80], {"method": "l0", "numbers_per_item": 6}),
     ):
-        model = DistanceCompressor(random_state=0, n_jobs=n_jobs, **options).fit(X)
+        model = DistanceCompressor(structure="graph", random_state=0, n_jobs=n_jobs, **options).fit(X)
         yield name, [*model.graph_.edges, model.transform(X[:20])]
+    for name, options in (
+        ("compressor, product", {"bits_per_item": 64}),
+        ("compressor, product, cityblock, near pairs", {"metric": "cityblock", "objective": "neighbors"}),
+    ):
+        model = DistanceCompressor(structure="product", random_state=0, n_jobs=n_jobs, **options).fit(digits)
+        product = model.graph_
+        tables = [factor.distances() for factor in product.factors]
+        yield name, [*tables, product.codes, product.lengths, np.array([product.power]), model.transform(digits[:20])]
 
     own = np.arange(300)[:, None] % 5 == np.arange(80) % 5
     tastes = csr_array(random.random((300, 80)) < np.where(own, 0.5, 0.02))

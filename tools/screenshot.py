@@ -26,7 +26,7 @@ def main(path: Path = ROOT / "docs" / "figures" / "viewer.png") -> None:
     from browser import Browser
 
     digits = load_digits()
-    graph = DistanceCompressor(numbers_per_item=4, random_state=0).fit(digits.data / 16).graph_
+    graph = DistanceCompressor(numbers_per_item=4, structure="graph", random_state=0).fit(digits.data / 16).graph_
     pictures = (255 - digits.images * (255 / 16)).astype("uint8")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "digits.html")

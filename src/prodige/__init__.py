@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
     from prodige.graph.graph import Graph
+    from prodige.graph.product import ProductGraph
     from prodige.learning.anchors import AnchorEmbedding
     from prodige.learning.autograd import Sample
     from prodige.learning.embedding import GraphEmbedding
+    from prodige.learning.product import ProductEmbedding
     from prodige.loading import load
     from prodige.recommendation.recommender import GraphRecommender
     from prodige.text.classifier import GraphTextClassifier
@@ -24,6 +26,8 @@ __all__ = [
     "GraphEmbedding",
     "GraphRecommender",
     "GraphTextClassifier",
+    "ProductEmbedding",
+    "ProductGraph",
     "Sample",
     "__version__",
     "load",
@@ -36,6 +40,8 @@ _LAZY = {
     "GraphEmbedding": "prodige.learning.embedding",
     "GraphRecommender": "prodige.recommendation.recommender",
     "GraphTextClassifier": "prodige.text.classifier",
+    "ProductEmbedding": "prodige.learning.product",
+    "ProductGraph": "prodige.graph.product",
     "Sample": "prodige.learning.autograd",
     "load": "prodige.loading",
 }

@@ -77,6 +77,7 @@ class _Network(Generic[_AnyForest]):
     def scratch_nbytes(self) -> int: ...
     def with_weights(self, weights: _Float, n_jobs: int) -> Self: ...
     def distances(self, sources: _Int32, targets: _Int32 | None, n_columns: int, n_jobs: int) -> _Float: ...
+    def pair_distances(self, i: _Int32, j: _Int32, n_jobs: int) -> _Float: ...
     def neighbors(
         self, sources: _Int32, n_items: int, k: int | None, radius: float | None, n_jobs: int
     ) -> tuple[_Int64, _Int32, _Float]: ...
@@ -104,6 +105,7 @@ class _HubNetwork(Generic[_AnyNetwork, _AnyForest]):
     def network(self) -> _AnyNetwork: ...
     def with_weights(self, weights: _Float, n_jobs: int) -> Self: ...
     def distances(self, sources: _Int32, targets: _Int32 | None, n_columns: int, n_jobs: int) -> _Float: ...
+    def pair_distances(self, i: _Int32, j: _Int32, n_jobs: int) -> _Float: ...
     def neighbors(
         self, sources: _Int32, n_items: int, k: int | None, radius: float | None, n_jobs: int
     ) -> tuple[_Int64, _Int32, _Float]: ...
@@ -118,6 +120,22 @@ class _HubNetwork(Generic[_AnyNetwork, _AnyForest]):
 
 class HubNetwork32(_HubNetwork[Network32, Forest32]): ...
 class HubNetwork64(_HubNetwork[Network64, Forest64]): ...
+
+class Product:
+    def __init__(
+        self,
+        n_hubs: NDArray[np.int32],
+        tables: NDArray[np.float32],
+        codes: NDArray[np.uint16],
+        lengths: NDArray[np.float32],
+        places: NDArray[np.int32] | None,
+        gauge: float,
+    ) -> None: ...
+    def distances(self, sources: _Int32, targets: _Int32 | None, n_jobs: int) -> NDArray[np.float32]: ...
+    def pair_distances(self, i: _Int32, j: _Int32, n_jobs: int) -> NDArray[np.float32]: ...
+    def neighbors(
+        self, sources: _Int32, k: int | None, radius: float | None, n_jobs: int
+    ) -> tuple[_Int64, _Int32, NDArray[np.float32]]: ...
 
 LANES: int
 
@@ -215,3 +233,44 @@ def pool_backward(
     width: int,
     n_rows: int,
 ) -> NDArray[np.float32]: ...
+
+class CodeFit:
+    def __init__(
+        self,
+        sources: NDArray[np.int32],
+        target: NDArray[np.float32],
+        near: NDArray[np.int32],
+        near_target: NDArray[np.float32],
+        near_weight: NDArray[np.float32],
+    ) -> None: ...
+    def choose_codes(
+        self,
+        n_hubs: NDArray[np.int32],
+        tables: NDArray[np.float32],
+        quarters: int,
+        floor: float,
+        codes: NDArray[np.uint16],
+        lengths: NDArray[np.float32],
+        source_codes: NDArray[np.uint16],
+        source_lengths: NDArray[np.float32],
+        items: NDArray[np.int32],
+        least: float,
+        step: float,
+        n_levels: int,
+        n_rounds: int,
+        n_jobs: int,
+    ) -> tuple[NDArray[np.uint16], NDArray[np.float32], float]: ...
+    def measure_factor(
+        self,
+        n_hubs: NDArray[np.int32],
+        tables: NDArray[np.float32],
+        quarters: int,
+        floor: float,
+        codes: NDArray[np.uint16],
+        lengths: NDArray[np.float32],
+        source_codes: NDArray[np.uint16],
+        source_lengths: NDArray[np.float32],
+        items: NDArray[np.int32],
+        factor: int,
+        n_jobs: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]: ...

@@ -1,4 +1,4 @@
-"""Opening a saved file as what it holds: a graph, a compressor, a recommender or a text model."""
+"""Opening a saved file as what it holds: a graph, a product of graphs, a compressor, a recommender or a text model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from prodige.threads import count_threads
 if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
     from prodige.graph.graph import Graph
+    from prodige.graph.product import ProductGraph
     from prodige.recommendation.recommender import GraphRecommender
     from prodige.text.classifier import GraphTextClassifier
 
-Saved: TypeAlias = "Graph | DistanceCompressor | GraphRecommender | GraphTextClassifier"
+Saved: TypeAlias = "Graph | ProductGraph | DistanceCompressor | GraphRecommender | GraphTextClassifier"
 
 # What makes an object of a file's contents, by the kind of the file; imported when there is such a file.
 _MAKERS = {
-    "graph": "prodige.graph.file:from_contents",
+    "graph": "prodige.graph.file:graph_of",
+    "product": "prodige.graph.file:product_of",
     "compressor": "prodige.compression.compressor:DistanceCompressor._from_contents",
     "recommender": "prodige.recommendation.recommender:GraphRecommender._from_contents",
     "text": "prodige.text.classifier:GraphTextClassifier._from_contents",
@@ -44,7 +46,7 @@ def load(path: StrPath, n_jobs: int | None = None) -> Saved:
 
     Returns
     -------
-    Graph, DistanceCompressor, GraphRecommender or GraphTextClassifier
+    Graph, ProductGraph, DistanceCompressor, GraphRecommender or GraphTextClassifier
         Each has a ``load`` of its own, which refuses the other kinds.
 
     Raises

@@ -34,6 +34,7 @@ class Record:
     seconds : float
         Since the fit, or its stage, began.
     n_edges : int or None
+        Of a product of graphs there are none.
     numbers_per_item : float or None
     learning_rate : float or None
     lambda_ : float or None
@@ -195,7 +196,7 @@ class Monitor:
         return (self.seconds - self.spent) / room if room > 0 else 1.0
 
     def record(
-        self, progress: float, loss: float, n_edges: int, numbers_per_item: float, lambda_: float | None = None
+        self, progress: float, loss: float, n_edges: int | None, numbers_per_item: float, lambda_: float | None = None
     ) -> None:
         """Note a step in the history and tell the callbacks."""
         record = Record(len(self.history), progress, loss, self.seconds, n_edges, numbers_per_item, lambda_=lambda_)

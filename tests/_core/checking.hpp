@@ -182,7 +182,9 @@ class Runner {
 
 // -- the other files
 
+void run_codes_tests(Runner& runner);
 void run_flows_tests(Runner& runner);
+void run_product_tests(Runner& runner);
 void run_text_tests(Runner& runner);
 void run_word_tests(Runner& runner);
 

@@ -684,6 +684,37 @@ void test_distances() {
     }
 }
 
+// Pairs of drawn sources and any vertices are what rows of the same sources say, to the bit.
+template <class T, class FindPairs>
+void check_pairs(const Fixture<T>& fixture, const std::vector<T>& rows, Random& random, FindPairs&& find_pairs) {
+    std::vector<Vertex> i, j;
+    std::vector<T> expected;
+    for (int pair = 0; pair < 60; ++pair) {
+        const std::size_t row = random.below(fixture.sources.size());
+        i.push_back(fixture.sources[row]);
+        j.push_back(pair % 10 ? random.vertex(fixture.graph.n) : i.back());
+        expected.push_back(rows[row * fixture.graph.n + j.back()]);
+    }
+    for (const int n_jobs : {1, 3}) {
+        Watch watch;
+        std::vector<T> found(i.size());
+        find_pairs(i, j, std::span<T>(found), n_jobs, watch);
+        CHECK(same_bits(found, expected));
+        find_pairs({}, {}, std::span<T>(), n_jobs, watch);
+    }
+}
+
+template <class T>
+void test_pairs() {
+    Random random(12);
+    for (const Fixture<T>& fixture : fixtures<T>()) {
+        context = describe(fixture.graph);
+        check_pairs(fixture, distances_of<T>(*fixture.network, fixture.sources, {}, fixture.graph.n), random,
+                    [&](const std::vector<Vertex>& i, const std::vector<Vertex>& j, std::span<T> out, int n_jobs,
+                        Watch& watch) { search_pairs<T>(*fixture.network, i, j, out, n_jobs, watch); });
+    }
+}
+
 // A tree is right when each of its entries is: the edge above exists, joins child and parent, and adds up.
 template <class T>
 void check_tree(const Fixture<T>& fixture, const TreeView<T>& tree, std::size_t row, std::span<const T> truth,
@@ -1016,6 +1047,15 @@ void test_hub_distances() {
         targets.push_back(fixture.sources.front());
         CHECK(all_agree(distances_of<T>(hubs, fixture.sources, targets, targets.size()),
                         fixture.answer(targets, targets.size()), graph.exact));
+    });
+}
+
+template <class T>
+void test_hub_pairs() {
+    for_all_hubs<T>(27, [](const Fixture<T>& fixture, const HubNetwork<T>& hubs, Random& random) {
+        check_pairs(fixture, distances_of<T>(hubs, fixture.sources, {}, fixture.graph.n), random,
+                    [&](const std::vector<Vertex>& i, const std::vector<Vertex>& j, std::span<T> out, int n_jobs,
+                        Watch& watch) { hubs.pair_distances(i, j, out, n_jobs, watch); });
     });
 }
 
@@ -2464,7 +2504,9 @@ int run_all() {
     RUN(test_stress_of_graphs);
     RUN(test_stress_has_the_same_bits_for_any_jobs);
     RUN(test_attach);
+    run_codes_tests(runner);
     run_flows_tests(runner);
+    run_product_tests(runner);
     RUN_BOTH(test_leaves_that_are_seeds);
     RUN_BOTH(test_twins_of_a_local_edge);
     RUN_BOTH(test_sums_beyond_the_largest_number);
@@ -2474,6 +2516,7 @@ int run_all() {
     RUN(test_large_network);
     RUN_BOTH(test_negative_zero);
     RUN_BOTH(test_distances);
+    RUN_BOTH(test_pairs);
     RUN_BOTH(test_forest);
     RUN_BOTH(test_forest_until_targets);
     RUN_BOTH(test_forest_until_radius);
@@ -2484,6 +2527,7 @@ int run_all() {
     RUN(test_layouts);
     RUN(test_choice_of_hubs);
     RUN_BOTH(test_hub_distances);
+    RUN_BOTH(test_hub_pairs);
     RUN_BOTH(test_hub_forest);
     RUN_BOTH(test_hub_neighbors);
     RUN_BOTH(test_every_mask);

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from prodige.baselines import MDS, PCA, Baseline, Constant, PoincareMDS, Star, base
+from prodige.baselines import MDS, PCA, Baseline, Constant, PoincareMDS, ResidualCoordinates, Star, Vivaldi, base
 from prodige.metric.space import Space
 
 POINTS = np.random.default_rng(0).normal(size=(40, 6))
@@ -26,6 +26,8 @@ BASELINES = [
     PCA(3),
     MDS(3, n_steps=25, random_state=0),
     PoincareMDS(3, n_steps=25, random_state=0),
+    ResidualCoordinates(3, random_state=0),
+    Vivaldi(3, n_steps=25, random_state=0),
 ]
 
 
@@ -183,7 +185,7 @@ class TestBaseline:
 
 
 def test_components_help() -> None:
-    for kind in (PCA, MDS, PoincareMDS):
-        steps: dict[str, Any] = {} if kind is PCA else {"n_steps": 150, "random_state": 0}
+    for kind in (PCA, MDS, PoincareMDS, ResidualCoordinates, Vivaldi):
+        steps: dict[str, Any] = {} if kind in (PCA, ResidualCoordinates) else {"n_steps": 150, "random_state": 0}
         few, many = (kind(k, **steps).fit(POINTS).score(POINTS) for k in (1, 4))
         assert few < many < 0

@@ -17,11 +17,13 @@ import scipy.sparse
 from sklearn.metrics import pairwise_distances
 from typer.testing import CliRunner
 
-from prodige import DistanceCompressor, Graph, __version__
+from prodige import DistanceCompressor, Graph, ProductGraph, __version__, loading
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
-from prodige.compression import selection
+from prodige.compression import exponents, selection
+from prodige.compression.objective import Validation
 from prodige.graph import atomic, container
+from prodige.graph.queryable import Queryable
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space
 from prodige.progress import Record
@@ -32,6 +34,9 @@ X = np.random.default_rng(0).normal(size=(60, 8))
 
 # Comes first, as later options win.
 SHORT = ("--jobs", "1")
+
+# What asks for edges.
+GRAPH = ("--structure", "graph")
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def failure(code: int, *arguments: str) -> str:
 
 
 def test_json_and_file(data: str) -> None:
-    figures = answer(data, "-o", "out.prodige", "--numbers-per-item", "5", "--seed", "3")
+    figures = answer(data, *GRAPH, "-o", "out.prodige", "--numbers-per-item", "5", "--seed", "3")
     graph = Graph.load("out.prodige")
     report = evaluate(graph, Space(X), random_state=3)
     size = os.path.getsize("out.prodige")
@@ -99,6 +104,8 @@ def test_json_and_file(data: str) -> None:
         "metric": "euclidean",
         "numbers_per_item": 5.0,
         "n_hubs": "auto",
+        "objective": "distances",
+        "metric_only": True,
         "method": "budget",
         "max_time": None,
         "seed": 3,
@@ -110,8 +117,8 @@ def test_json_and_file(data: str) -> None:
 
 
 def test_weights_of_few_bits(data: str) -> None:
-    exact = answer(data, "-o", "exact.prodige")
-    figures = answer(data, "-o", "packed.prodige", "--bits", "6")
+    exact = answer(data, *GRAPH, "-o", "exact.prodige")
+    figures = answer(data, *GRAPH, "-o", "packed.prodige", "--bits", "6")
     graph = Graph.load("packed.prodige")
     assert graph == Graph.load("exact.prodige").rounded(6)
     assert container.describe("packed.prodige").content["weight_bits"] == 6
@@ -121,8 +128,98 @@ def test_weights_of_few_bits(data: str) -> None:
         assert "--bits" in failure(2, data, "--bits", bits)
 
 
+def test_a_product(data: str) -> None:
+    figures = answer(data, "--structure", "product", "--seed", "3")
+    product = ProductGraph.load("x.prodige")
+    report = evaluate(product, Space(X), random_state=3)
+    size = os.path.getsize("x.prodige")
+    assert figures.pop("seconds") > 0
+    assert figures == {
+        "input": data,
+        "output": "x.prodige",
+        "n_items": 60,
+        "n_hubs": product.n_hubs,
+        "n_factors": product.n_factors,
+        "power": 2.0,
+        "gauge": 2.0,
+        "is_metric": True,
+        "numbers_per_item": product.numbers_per_item,
+        "bytes": size,
+        "bits_per_item": 8 * size / 60,
+        **{name: pytest.approx(getattr(report, name)) for name in ("mse", "relative_error", "variance")},
+        **{name: pytest.approx(getattr(report, name)) for name in ("spearman", "recall")},
+        "structure": "product",
+        "interrupted": False,
+        "notes": [],
+    }
+    assert product.numbers_per_item <= 4  # as of the library, when no size is given
+    metadata = container.describe("x.prodige").metadata
+    assert (metadata["numbers_per_item"], metadata["structure"]) == (4.0, "product")
+    assert metadata["mse"] == pytest.approx(figures["mse"], rel=1e-5)
+
+
+def test_a_budget_in_bits(data: str) -> None:
+    """The file as it lies on the disk is within the budget; there is room for metadata in the larger one."""
+    tight, wide = answer(data, "--bits-per-item", "100"), answer(data, "--bits-per-item", "300", "-o", "wide")
+    for name, figures in (("x.prodige", tight), ("wide", wide)):
+        assert figures["bytes"] == os.path.getsize(name)
+        assert figures["mse"] < figures["variance"]
+    assert tight["bits_per_item"] <= 100 < wide["bits_per_item"] <= 300
+    assert container.describe("x.prodige").metadata == {}
+    assert container.describe("wide").metadata["bits_per_item"] == 300.0
+    assert "numbers_per_item" not in container.describe("wide").metadata
+    assert "bits_per_item = 20.0 is too small" in failure(1, data, "--bits-per-item", "20", "-o", "least")
+    assert not Path("least").exists()
+
+
+def test_figures_are_those_of_the_file(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of what was meant to be written."""
+    asked: list[Path] = []
+    load = loading.load
+
+    def other(path: Path) -> Any:
+        asked.append(path)
+        product = load(path)
+        assert isinstance(product, ProductGraph)
+        return product.from_factors(product.factors, product.codes, np.zeros(60), product.power, product.gauge)
+
+    monkeypatch.setattr(loading, "load", other)
+    figures = answer(data, "--structure", "product")
+    assert asked == [Path("x.prodige")]
+    changed = ProductGraph.load("x.prodige")
+    assert not changed.lengths.any()
+    assert figures["mse"] == pytest.approx(evaluate(changed, Space(X), random_state=0).mse)
+
+
+def test_bits_of_weights_that_a_product_has_not(data: str) -> None:
+    note = "--bits 8 is not used: a product of graphs is rounded in its fit; --structure graph has weights"
+    figures = answer(data, "--bits", "8")
+    assert (figures["structure"], figures["notes"]) == ("product", [note])
+    result = runner.invoke(app, ["compress", data, *SHORT, "--bits", "8", "--force"])
+    assert (result.exit_code, result.stderr) == (0, f"Note: {note}\n")
+
+
+def test_settings_reach_the_fit(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def stop(self: DistanceCompressor, X: Any) -> None:
+        asked.append(self.get_params())
+        raise ValueError("enough")
+
+    monkeypatch.setattr(DistanceCompressor, "fit", stop)
+    failure(1, data)
+    failure(1, data, "--bits-per-item", "64", "--structure", "product", "--objective", "0.5", "--allow-non-metric")
+    failure(1, data, "--objective", "neighbors", *GRAPH)
+    names = ("numbers_per_item", "bits_per_item", "structure", "objective", "metric_only")
+    assert [[settings[name] for name in names] for settings in asked] == [
+        [None, None, "auto", "distances", True],
+        [None, 64.0, "product", 0.5, False],
+        [None, None, "graph", "neighbors", True],
+    ]
+
+
 def test_table(data: str) -> None:
-    result = runner.invoke(app, ["compress", data, *SHORT])
+    result = runner.invoke(app, ["compress", data, *SHORT, *GRAPH])
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     for shown in (
@@ -135,7 +232,21 @@ def test_table(data: str) -> None:
         "bits per item",
     ):
         assert shown in result.stdout
-    assert Graph.load("x.prodige").n_items == 60
+    assert f" {Graph.load('x.prodige').n_edges} edges " in result.stdout
+
+
+@pytest.mark.parametrize(("options", "promise"), [((), "yes"), (("--allow-non-metric",), "no: the triangle")])
+def test_table_of_a_product(data: str, options: tuple[str, ...], promise: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exponents, "METRIC", ((1.0, 1.0),))
+    monkeypatch.setattr(exponents, "OTHERS", ((2.0, 1.0),))
+    monkeypatch.setattr(Validation, "error", lambda self, graph, n_jobs: graph.gauge - graph.power)
+    monkeypatch.setattr(exponents, "_LEAST_ITEMS", 3)
+    result = runner.invoke(app, ["compress", data, *SHORT, "--metric", "cityblock", "--structure", "product", *options])
+    assert result.exit_code == 0, result.output
+    product = ProductGraph.load("x.prodige")
+    assert f"60 items, {product.n_factors} factors, {product.n_hubs} hubs" in result.stdout
+    assert f"is a metric          │ {promise}" in result.stdout
+    assert "edges" not in result.stdout
 
 
 def test_quiet(data: str) -> None:
@@ -313,6 +424,18 @@ def test_usage_errors(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
         (data, "--key", "X"),
         (data, "--normalize", "--metric", "precomputed"),
         (data, "--method", "l0", "--hubs", "4"),
+        (data, "--method", "l0", "--bits-per-item", "64"),
+        (data, "--method", "l0", "--structure", "product"),
+        (data, "--hubs", "4", "--structure", "product"),
+        (data, "--bits", "8", "--structure", "product"),
+        (data, "--bits", "8", "--bits-per-item", "64"),
+        (data, "--numbers-per-item", "4", "--bits-per-item", "64"),
+        (data, "--bits-per-item", "0"),
+        (data, "--bits-per-item", "nan"),
+        (data, "--structure", "tree"),
+        (data, "--objective", "both"),
+        (data, "--objective", "1.5"),
+        (data, "--objective", "nan"),
         (data, "--output", data),
         (data, "--nonsense"),
     ):
@@ -320,6 +443,8 @@ def test_usage_errors(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(np.load(data), X)
     assert "'nonsense' is none of braycurtis," in failure(2, data, "--metric", "nonsense")
     assert "0 is no number of threads" in failure(2, data, "-j", "0")
+    assert "give it or --numbers-per-item, not both" in failure(2, data, "-n", "4", "--bits-per-item", "64")
+    assert "'both' is neither 'distances' nor 'neighbors' nor a" in failure(2, data, "--objective", "both")
     assert "nan is not a finite number" in failure(2, data, "-n", "nan")
 
 
@@ -329,7 +454,7 @@ def test_an_existing_file_stays(data: str) -> None:
     assert failure(1, data, "--json")
     assert Path("x.prodige").read_text() == "precious"
     assert answer(data, "--force")["n_items"] == 60
-    assert Graph.load("x.prodige").n_items == 60
+    assert ProductGraph.load("x.prodige").n_items == 60
 
 
 def test_the_place_is_tried_first(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,15 +497,16 @@ def test_a_full_disk_leaves_the_old_file(data: str, monkeypatch: pytest.MonkeyPa
 # -- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_keeps_the_best_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["graph", "product"])
+def test_an_interrupt_keeps_the_best_graph(data: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(self: FitProgress, record: Record) -> None:
         if record.step == 3:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(FitProgress, "__call__", press)
     message = "Interrupted: the best graph so far is in x.prodige"
-    assert failure(130, data) == message
-    graph = Graph.load("x.prodige")
+    assert failure(130, data, "--structure", kind) == message
+    graph: Any = loading.load("x.prodige")
     assert graph.numbers_per_item <= 4
     assert np.isfinite(graph.distances()).all()
     metadata = container.describe("x.prodige").metadata
@@ -392,7 +518,7 @@ def test_an_interrupt_keeps_the_best_graph(data: str, monkeypatch: pytest.Monkey
 
 def test_an_interrupt_while_measuring_keeps_the_graph(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(self: FitProgress) -> None:
-        monkeypatch.setattr(Graph, "distances", lambda *arguments, **options: signal.raise_signal(signal.SIGINT))
+        monkeypatch.setattr(Queryable, "distances", lambda *arguments, **options: signal.raise_signal(signal.SIGINT))
 
     monkeypatch.setattr(FitProgress, "measuring", press)
     assert failure(130, data) == "Interrupted: the best graph so far is in x.prodige"

@@ -21,6 +21,7 @@ from prodige.cli import app
 from prodige.cli.progress import FitProgress
 from prodige.compression import selection
 from prodige.drawing import report
+from prodige.graph import container
 from prodige.progress import Record
 
 runner = CliRunner()
@@ -41,9 +42,16 @@ def invoke(*arguments: str) -> Any:
     return runner.invoke(app, ["compress", *arguments, "--jobs", "1"])
 
 
-def test_the_command_on_the_page_repeats_the_run(data: str) -> None:
-    options = ["-o", "a.prodige", "-n", "5", "--seed", "3", "--hubs", "6", "--normalize", "--report", "run.html"]
-    result = invoke(data, *options, "--json")
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (["-n", "5", "--hubs", "6", "--bits", "7"], "graph"),
+        (["--bits-per-item", "128", "--objective", "0.5", "--allow-non-metric", "--metric", "cityblock"], "product"),
+    ],
+)
+def test_the_command_on_the_page_repeats_the_run(data: str, options: list[str], kind: str) -> None:
+    places = ["-o", "a.prodige", "--report", "run.html"]
+    result = invoke(data, *options, *places, "--seed", "3", "--normalize", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["report"] == "run.html"
     page = Path("run.html").read_text()
@@ -55,6 +63,7 @@ def test_the_command_on_the_page_repeats_the_run(data: str) -> None:
     os.rename("run.html", "before.html")
     result = runner.invoke(app, command[1:])
     assert result.exit_code == 0, result.output
+    assert container.describe("a.prodige").kind == kind
     assert Path("a.prodige").read_bytes() == Path("before").read_bytes()
     assert Path("run.html").exists()
     assert f"<td>{data}</td>" in page

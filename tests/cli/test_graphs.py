@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 import prodige
-from prodige import DistanceCompressor, Graph, GraphRecommender, GraphTextClassifier
+from prodige import DistanceCompressor, Graph, GraphRecommender, GraphTextClassifier, ProductGraph
 from prodige.cli import app
 from prodige.cli.errors import clean_errors
 from prodige.cli.graphs import graph_of
@@ -78,6 +79,41 @@ def test_info(file: str) -> None:
     assert result.exit_code == 0
     for shown in ("items", "3.2", f"{size} bytes", "0 to 4, 1.667 on average", "no: some items", "Ada", "400"):
         assert shown in " ".join(result.stdout.split())
+
+
+def test_a_product(tmp_path: Path) -> None:
+    path = tmp_path / "product.prodige"
+    product = ProductGraph.from_factors([[[0.0], [3.0]], [[0.0], [4.0]]], [[0, 0], [1, 0], [1, 1]], [0.0] * 3)
+    product.save(path, {"made by": "Ada"})
+    size = path.stat().st_size
+    assert answer("info", str(path)) == {
+        "file": str(path),
+        "kind": "product",
+        "format_version": 3,
+        "n_items": 3,
+        "n_hubs": 4,
+        "n_factors": 2,
+        "power": 2.0,
+        "gauge": 2.0,
+        "is_metric": True,
+        "numbers_per_item": 13 / 3,
+        "bytes": size,
+        "bits_per_item": size * 8 / 3,
+        "metadata": {"made by": "Ada"},
+    }
+    text = " ".join(runner.invoke(app, ["info", str(path)]).stdout.split())
+    assert "2, power 2, gauge 2" in text
+    assert "metric │ yes" in text
+    assert answer("distance", str(path), "0", "2") == {"i": 0, "j": 2, "distance": 5.0}
+    neighbors = answer("neighbors", str(path), "0", "-k", "9")["neighbors"]
+    assert neighbors == [{"item": 1, "distance": 3.0}, {"item": 2, "distance": 5.0}]
+    assert "3 is not a vertex: the graph has vertices 0 to 2" in failure(2, "distance", str(path), "0", "3")
+    assert runner.invoke(app, ["view", str(path)]).exit_code == 0
+    assert "product (joined to their 5 nearest)" in path.with_suffix(".html").read_text()
+    ProductGraph.from_factors([[[0.0]]], [[0]], [0.0], power=2, gauge=1).save(path)
+    assert "no: the triangle inequality may not hold" in " ".join(
+        runner.invoke(app, ["info", str(path)]).stdout.split()
+    )
 
 
 def test_info_of_a_graph_without_edges(tmp_path: Path) -> None:
@@ -298,6 +334,26 @@ def test_info_of_models(models: dict[str, str]) -> None:
     assert text["n_words"] == text["n_items"]
     for kind, file in models.items():
         assert kind in runner.invoke(app, ["info", file]).stdout
+
+
+def test_a_compressor_that_holds_a_product(tmp_path: Path) -> None:
+    """Its metric, which is that of the data, and whether the product is one are two things."""
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    compressor = DistanceCompressor(metric="cityblock", structure="product", random_state=0, n_jobs=1).fit(X)
+    file = str(tmp_path / "compressor.prodige")
+    compressor.save(file)
+    figures = answer("info", file)
+    assert (figures["kind"], figures["structure"], figures["metric"]) == ("compressor", "product", "cityblock")
+    assert (figures["n_factors"], figures["is_metric"]) == (compressor.graph_.n_factors, True)
+    shown = runner.invoke(app, ["info", file]).stdout
+    assert re.search("metric +│ +cityblock", shown)
+    assert re.search("is a metric +│ +yes", shown)
+    assert answer("distance", file, "2", "3")["distance"] == pytest.approx(compressor.graph_.distance(2, 3), rel=1e-6)
+    near = answer("neighbors", file, "0", "-k", "4")["neighbors"]
+    assert [entry["item"] for entry in near] == compressor.graph_.kneighbors([0], k=4)[1][0].tolist()
+    assert "60 is not a vertex" in " ".join(failure(2, "neighbors", file, "60").replace("│", " ").split())
+    assert runner.invoke(app, ["view", file]).exit_code == 0
+    assert "joined to their 5 nearest" in (tmp_path / "compressor.html").read_text("utf-8")
 
 
 def test_neighbors_of_models_have_their_names(models: dict[str, str]) -> None:

@@ -60,6 +60,13 @@ def test_the_panel() -> None:
     assert "comparing with MDS" in stream.getvalue()  # the last state is shown before it is cleared
 
 
+def test_a_product_has_no_edges() -> None:
+    progress = FitProgress(False)
+    progress(Record(0, 0.25, 0.0123, 1.0, None, 3.95))
+    assert progress.figures() == "fitting 25%: mse 0.0123, 3.95 numbers an item"
+    assert "edges" not in shown(progress)
+
+
 @pytest.mark.parametrize("width", [20, 40, 200])
 def test_the_panel_fits_the_terminal(width: int) -> None:
     progress = FitProgress(True, Console(file=io.StringIO(), force_terminal=True, width=width))

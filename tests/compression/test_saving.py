@@ -52,6 +52,9 @@ def assert_same(loaded: Any, model: DistanceCompressor, X: Any, new: Any) -> Non
     ("X", "new", "parameters"),
     [
         (X, NEW, {}),
+        (X, NEW, {"structure": "graph"}),
+        (np.repeat(X, 3, axis=0), NEW, {"bits_per_item": 128, "objective": "neighbors"}),
+        (X, NEW, {"bits_per_item": 200, "metric": "manhattan", "objective": 0.5, "metric_only": False}),
         (X.astype(np.float32), NEW.astype(np.float32), {"numbers_per_item": np.float64(5), "n_hubs": np.int64(4)}),
         (X * 1e20, NEW * 1e20, {"max_time": 0.5}),
         (X, NEW, {"metric": "cosine", "numbers_per_item": 3}),
@@ -107,7 +110,7 @@ def test_what_cannot_be_saved(path: Path) -> None:
 
 
 def test_other_kinds(path: Path) -> None:
-    model = fitted()
+    model = fitted(structure="graph")
     model.graph_.save(path)
     with pytest.raises(FileFormatError, match=r"holds a graph, not a compressor; open it with prodige\.load or Gr"):
         DistanceCompressor.load(path)
@@ -141,7 +144,12 @@ def lie(path: Path, content: dict[str, Any], arrays: dict[str, Any]) -> None:
         *[{"n_features": value} for value in (0, 4, 6, 2**40, 5.0, None)],
         *[{"rows": value} for value in ("csr_array", "coo", None)],
         *[{"lambda": value} for value in ("1", -1.0)],
-        *[{"parameters": {"numbers_per_item": value}} for value in (0, None, "4", True, 1e300)],
+        *[{"parameters": {"numbers_per_item": value}} for value in (0, "4", True, 1e300)],
+        *[{"parameters": {"bits_per_item": value}} for value in (0, "4", True, 1e300)],
+        {"parameters": {"numbers_per_item": 4, "bits_per_item": 64}},
+        *[{"parameters": {"structure": value}} for value in ("star", None)],
+        *[{"parameters": {"objective": value}} for value in ("all", 2, None, True)],
+        *[{"parameters": {"metric_only": value}} for value in (1, None)],
         *[{"parameters": {"metric": value}} for value in ("none", "precomputed", "mahalanobis", 3, None)],
         *[{"parameters": {"n_hubs": value}} for value in (0, 2.5, None, "many")],
         *[{"parameters": {"method": value}} for value in ("other", None)],
@@ -172,7 +180,8 @@ def test_contents_that_lie_are_refused(path: Path, content: dict[str, Any]) -> N
         {"rows": np.zeros((60, 5), np.int64)},
         {"rows": np.zeros(300)},
         {"feature_names": container.pack_texts(["a"] * 4)},
-        {"weight": None},
+        {"codes": None},
+        {"lengths": np.zeros(3, np.uint8)},
     ],
     ids=str,
 )

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances
 
 from prodige import DistanceCompressor
-from prodige.baselines import MDS, PCA, Star
+from prodige.baselines import MDS, PCA, ResidualCoordinates, Star
 from prodige.compression import selection
 from prodige.drawing import report
 from prodige.drawing.report import number, write_report
@@ -79,7 +79,9 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fitted(data: Any = X, **options: Any) -> DistanceCompressor:
-    return DistanceCompressor(**({"random_state": 0, "n_jobs": 1} | options)).fit(data)
+    """Fit a graph of edges unless another structure is asked for."""
+    settings: dict[str, Any] = {"structure": "graph", "random_state": 0, "n_jobs": 1}
+    return DistanceCompressor(**settings | options).fit(data)
 
 
 def written(path: Path, compressor: DistanceCompressor, data: Any = X, **options: Any) -> str:
@@ -97,13 +99,14 @@ def rows(page: str) -> dict[str, list[str]]:
 def test_errors_are_those_of_the_methods(tmp_path: Path) -> None:
     compressor = fitted(numbers_per_item=5)
     found = rows(written(tmp_path, compressor))
-    assert list(found) == ["graph", "MDS", "star", "PCA"]
+    assert list(found) == ["graph", "MDS", "star", "PCA", "residual coordinates"]
     mds = MDS(5, random_state=0, n_steps=20, n_jobs=1).fit(X)
     models: dict[str, Any] = {
         "graph": compressor.graph_,
         "MDS": mds,
         "star": Star().fit(X),
         "PCA": PCA(5).fit(X),
+        "residual coordinates": ResidualCoordinates(5).fit(X),
     }
     for name, model in models.items():
         target = evaluate(model, Space(X), random_state=0)
@@ -116,6 +119,47 @@ def test_errors_are_those_of_the_methods(tmp_path: Path) -> None:
         number(8 * (tmp_path / "graph.prodige").stat().st_size / 60),
     ]
     assert [found[name][:2] for name in ("MDS", "star", "PCA")] == [["5", "160"], ["1", "32"], ["5", "160"]]
+    assert found["residual coordinates"][:2] == ["5", "160"]
+
+
+def test_a_product(tmp_path: Path) -> None:
+    """Without edges there are neither degrees nor a curve of their number; the picture says what it shows instead."""
+    compressor = fitted(structure="product")
+    page = written(tmp_path, compressor, name="sixty points")
+    graph, found, words = compressor.graph_, rows(page), " ".join(" ".join(Page(page).words).split())
+    assert list(found) == ["product of graphs", "MDS", "star", "PCA", "residual coordinates"]
+    mine = found["product of graphs"]
+    assert mine[:2] == [number(graph.numbers_per_item), number(graph.bits_per_item)]
+    assert mine[2] == number(evaluate(graph, Space(X), random_state=0).mse)
+    assert page.count('<tr class="ours">') == 1
+    for part in (
+        "sixty points as a product of graphs",
+        f"60 items at {graph.n_hubs} hubs of {graph.n_factors} graphs",
+        "by power 2 and gauge 2; it is a metric.",
+        "Loss by step and by time.",
+        "Items, each joined to its 5 nearest. A product has no edges between items of its own.",
+        "structure product",
+    ):
+        assert part in words
+    assert page.count("<svg") == 4  # curves, distances, bits, items
+
+
+def test_a_product_that_is_no_metric(tmp_path: Path) -> None:
+    compressor = fitted(structure="product")
+    metric = compressor.graph_
+    compressor.graph_ = metric.from_factors(metric.factors, metric.codes, metric.lengths, power=2, gauge=1)
+    assert "gauge 1; it is not promised to be a metric." in written(tmp_path, compressor)
+
+
+def test_others_in_as_many_bits(tmp_path: Path) -> None:
+    """Vectors in float32 get as many whole numbers as fit in; rounded ones all of the bits."""
+    found = rows(written(tmp_path, fitted(structure="auto", bits_per_item=130)))
+    assert [found[name][:2] for name in ("MDS", "PCA")] == [["4", "128"], ["4", "128"]]
+    assert 100 < float(found["residual coordinates"][1]) <= 130
+    many = np.random.default_rng(0).normal(size=(600, 3))
+    least = rows(written(tmp_path, fitted(many, structure="product", bits_per_item=20), many))
+    assert [least[name][:2] for name in ("MDS", "PCA")] == [["1", "32"], ["1", "32"]]
+    assert float(least["residual coordinates"][1]) <= 20
 
 
 def test_what_is_on_the_page(tmp_path: Path) -> None:
@@ -125,12 +169,12 @@ def test_what_is_on_the_page(tmp_path: Path) -> None:
     for part in (
         "sixty points as a graph",
         "something was odd",
-        "numbers_per_item 4",
+        "numbers_per_item None",
         "metric euclidean",
         "structure hubs",
         "steps 24",
         "torch",
-        "DistanceCompressor(n_jobs=1, random_state=0).fit(X)",
+        "DistanceCompressor(n_jobs=1, random_state=0, structure='graph').fit(X)",
     ):
         assert part in words
     assert page.count("<svg") == 5  # curves, degrees, distances, bits, graph
@@ -182,12 +226,13 @@ def test_settings_of_matplotlib_stay(tmp_path: Path) -> None:
 
 def test_metrics_without_pca(tmp_path: Path) -> None:
     manhattan = fitted(metric="cityblock")
-    assert list(rows(written(tmp_path, manhattan))) == ["graph", "MDS", "star"]
+    methods = ["graph", "MDS", "star", "residual coordinates"]
+    assert list(rows(written(tmp_path, manhattan))) == methods
     distances = pairwise_distances(X)
     given = fitted(distances, metric="precomputed")
-    assert list(rows(written(tmp_path, given, distances))) == ["graph", "MDS", "star"]
+    assert list(rows(written(tmp_path, given, distances))) == methods
     sparse = scipy.sparse.csr_array(np.where(X > 0, X, 0))
-    assert list(rows(written(tmp_path, fitted(sparse), sparse))) == ["graph", "MDS", "star"]
+    assert list(rows(written(tmp_path, fitted(sparse), sparse))) == methods
 
 
 def test_more_numbers_than_columns(tmp_path: Path) -> None:
@@ -239,4 +284,5 @@ def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_goes_on_is_told(tmp_path: Path) -> None:
     said: list[str] = []
     written(tmp_path, fitted(), tell=said.append)
-    assert said == ["measuring", "comparing with MDS", "comparing with star", "comparing with PCA", "drawing"]
+    others = ("MDS", "star", "PCA", "residual coordinates")
+    assert said == ["measuring", *(f"comparing with {other}" for other in others), "drawing"]

@@ -22,7 +22,7 @@ X = np.random.default_rng(0).normal(size=(60, 8))
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(selection, "N_STEPS", 24)
     monkeypatch.setattr(report, "N_MDS_STEPS", 20)
-    compressor = DistanceCompressor(random_state=0, n_jobs=1).fit(X)
+    compressor = DistanceCompressor(structure="graph", random_state=0, n_jobs=1).fit(X)
     notes = ["<script>alert(1)</script>"]
     write_report(tmp_path / "run.html", compressor, X, name="<b>sixty</b> 🙂 points", notes=notes)
     return tmp_path / "run.html"
@@ -52,4 +52,4 @@ def test_nothing_sticks_out(browser: Browser, page: Path, width: int) -> None:
     assert browser.messages() == []
     assert browser.run("document.documentElement.scrollWidth") <= width
     cells = browser.run("[...document.querySelectorAll('.figures td:first-child')].map(cell => cell.innerText)")
-    assert cells == ["graph", "MDS", "star", "PCA"]
+    assert cells == ["graph", "MDS", "star", "PCA", "residual coordinates"]

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from files import assemble, entry, packed_parts, parts, refused
+from files import apart_parts, assemble, entry, larger_ends, low_bits, packed_parts, parts, refused
 from prodige import Graph
 from prodige.graph import container, file
 from prodige.graph.container import FileFormatError
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def graph() -> Graph:
-    return Graph.from_edges([0, 1, 2, 3, 0], [4, 4, 4, 4, 1], [1, 1, 2, 3, 0.5], n_items=4)
+    return Graph.from_edges([0, 1, 2, 3, 0], [4, 4, 4, 4, 1], [1, 1, 2, np.pi, 0.5], n_items=4)
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +62,10 @@ def test_what_was_saved_comes_back(directory: Path, edges: Edges, metadata: dict
     assert [column.dtype for column in loaded.edges] == [np.int32, np.int32, np.float32]
     assert not any(column.flags.writeable for column in loaded.edges)
     np.testing.assert_array_equal(loaded.distances(), graph.distances())
-    assert container.describe(path) == (
-        "graph",
-        3,
-        path.stat().st_size,
-        {"n_vertices": graph.n_vertices, "n_items": graph.n_items, "n_edges": graph.n_edges},
-        metadata,
-    )
+    kind, version, n_bytes, content, stored = container.describe(path)
+    assert (kind, version, n_bytes, stored) == ("graph", 3, path.stat().st_size, metadata)
+    counts = {"n_vertices": graph.n_vertices, "n_items": graph.n_items, "n_edges": graph.n_edges}
+    assert content.items() >= counts.items()
 
 
 @settings(max_examples=60)
@@ -114,16 +111,17 @@ def test_bytes_are_as_documented(path: Path, graph: Graph) -> None:
     header = json.loads(data[16 : 16 + length].decode("ascii"))
     assert header == {
         "kind": "graph",
-        "content": {"n_vertices": 5, "n_items": 4, "n_edges": 5},
+        "content": {"n_vertices": 5, "n_items": 4, "n_edges": 5, "j_bits": 2, "j_least": 1, "weight_bits": 32},
         "arrays": [
-            {"name": "i", "dtype": "int32", "shape": [5], "codec": "raw", "length": 20},
-            {"name": "j", "dtype": "int32", "shape": [5], "codec": "raw", "length": 20},
-            {"name": "weight", "dtype": "float32", "shape": [5], "codec": "raw", "length": 20},
+            {"name": "degree", "dtype": "uint8", "shape": [2], "codec": "raw", "length": 2},
+            {"name": "j", "dtype": "uint8", "shape": [2], "codec": "raw", "length": 2},
+            {"name": "weight", "dtype": "uint8", "shape": [20], "codec": "raw", "length": 20},
         ],
         "metadata": {"a": "ä"},
     }
     body = data[16 + length : -32]
-    assert body == struct.pack("<10i5f", 0, 0, 1, 2, 3, 1, 4, 4, 4, 4, 0.5, 1, 1, 2, 3)
+    # Degrees 2, 1, 1, 1 and 0; ends 1, 4, 4, 4 and 4 less 1.
+    assert body == bytes([0b10101011, 0b0, 0b11111100, 0b11]) + struct.pack("<5f", 0.5, 1, 1, 2, np.float32(np.pi))
     assert data[-32:] == hashlib.sha256(data[:-32]).digest()
 
 
@@ -138,6 +136,65 @@ def test_packed_bytes_are_as_documented(path: Path) -> None:
     length = struct.unpack("<I", data[12:16])[0]
     assert json.loads(data[16 : 16 + length]) == header
     assert data[16 + length : -32] == body
+
+
+def test_plain_bytes_are_as_documented(path: Path) -> None:
+    """As all graphs were written once, and those are still of which next to no vertex has an edge."""
+    header, body = parts()
+    path.write_bytes(assemble(header, body))
+    assert Graph.load(path) == Graph.from_edges([0, 0, 1], [1, 2, 2], [1, 2, 3])
+    lonely = Graph.from_edges([0], [1], [1.5], n_vertices=1000)
+    lonely.save(path)
+    data = path.read_bytes()
+    length = struct.unpack("<I", data[12:16])[0]
+    assert [row["name"] for row in json.loads(data[16 : 16 + length])["arrays"]] == ["i", "j", "weight"]
+    assert data[16 + length : -32] == struct.pack("<2if", 0, 1, 1.5)
+    assert Graph.load(path) == lonely
+
+
+def test_bytes_of_edges_apart_are_as_documented(path: Path) -> None:
+    """Items around two hubs and two edges between items, read and written by hand."""
+    header, body = apart_parts()
+    path.write_bytes(assemble(header, body))
+    items = np.arange(1000)
+    ends = np.r_[items, 5, 700], np.r_[1000 + items % 2, 9, 999]
+    graph = Graph.from_edges(*ends, np.r_[np.ones(1000), 1, 2], n_vertices=1002, n_items=1000)
+    assert Graph.load(path) == graph
+    graph.save(path)
+    data = path.read_bytes()
+    length = struct.unpack("<I", data[12:16])[0]
+    assert json.loads(data[16 : 16 + length]) == header
+    assert data[16 + length : -32] == body
+
+
+@pytest.mark.parametrize(
+    ("local", "match"),
+    [
+        ([0b001011, *low_bits(5, 188), *larger_ends(9, 999)], "degrees are not those of 4 vertices and 2 edges"),
+        ([0b100001, *low_bits(5, 188), *larger_ends(9, 999)], "degrees"),
+        ([0b1001001, *low_bits(5, 188), *larger_ends(9, 999)], "bits behind the last number"),
+        ([0b001001, *low_bits(5, 188), *larger_ends(9, 999 + 1024)], "bits behind"),
+        ([0b001001, *low_bits(5, 188), *larger_ends(9, 600)], "edge .*i = 700, j = 600, .*does not join"),
+        ([0b001001, *low_bits(5, 188), *larger_ends(9, 1001)], "between items goes to 1001, and there are 1000 items"),
+        ([0b000011, *low_bits(9, 5), *larger_ends(11, 12)], "edges between items are out of order"),
+        ([0b000011, *low_bits(5, 5), *larger_ends(12, 11)], "edges between items are out of order"),
+        ([0b000011, *low_bits(5, 5), *larger_ends(9, 9)], "edge 6, i = 5, j = 9, .*repeated"),
+    ],
+)
+def test_edges_apart_that_no_graph_has_are_refused(path: Path, local: list[int], match: str) -> None:
+    header, body = apart_parts()
+    refused(path, assemble(header, body[: -len(local)] + bytes(local)), match)
+
+
+@pytest.mark.parametrize("value", [0, 3, 1002, 1003, -1, True, 2.0, None, HUGE])
+def test_counts_of_edges_apart_that_lie_are_refused(path: Path, value: Any) -> None:
+    header, body = apart_parts()
+    refused(path, assemble(header | {"content": header["content"] | {"n_local": value}}, body), "do not fit together")
+
+
+def test_ends_of_edges_apart_begin_at_the_hubs(path: Path) -> None:
+    header, body = apart_parts()
+    refused(path, assemble(header | {"content": header["content"] | {"j_least": 999}}, body), "999 is not a whole")
 
 
 def test_paths_of_all_kinds(tmp_path: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +255,7 @@ def test_edges_that_no_graph_has_are_refused(path: Path, values: list[Any], matc
 def test_a_file_that_shrinks_or_grows_while_it_is_read(
     path: Path, monkeypatch: pytest.MonkeyPatch, change: int
 ) -> None:
-    Graph.from_edges(range(100_000), range(1, 100_001), 1.0).save(path)
+    Graph.from_edges(range(100_000), range(1, 100_001), np.random.RandomState(0).uniform(size=100_000)).save(path)
     size = path.stat().st_size
     read_header = container.read_header
 

@@ -436,7 +436,7 @@ def test_progress_bar_shows_the_figures(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": torch.nn.Linear(1, 1)}, "exactly one GraphEmbedding, Linear has 0"),
+        ({"model": torch.nn.Linear(1, 1)}, "exactly one GraphEmbedding or ProductEmbedding, Linear has 0"),
         ({"optimizer": "sgd"}, "optimizer must be"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"n_steps": 0}, "n_steps"),

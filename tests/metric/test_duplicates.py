@@ -42,7 +42,7 @@ def test_copies_are_found(places: list[tuple[int, int]]) -> None:
 def test_copies_are_added(n_hubs: int) -> None:
     first, copy_of = np.array([0, 2, 3]), np.array([0, 0, 1, 2, 2, 1])
     small = Graph.from_edges([0, 1, 2][: 2 + n_hubs], [1, 2, 3][: 2 + n_hubs], [1.0, 2.0, 3.0][: 2 + n_hubs], n_items=3)
-    graph = add_copies(small, first, copy_of)
+    graph: Any = add_copies(small, first, copy_of)
     assert graph.n_items == 6
     assert graph.n_hubs == n_hubs
     assert graph.n_edges == small.n_edges + 3

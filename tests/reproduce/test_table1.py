@@ -6,18 +6,19 @@ import builtins
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from prodige import DistanceCompressor, Graph, datasets
+from prodige import DistanceCompressor, Graph, ProductGraph, datasets
 from prodige.baselines import PCA
 from prodige.cli import app
 from prodige.cli.reproduce import Budget, Name
 from prodige.compression import selection
 from prodige.datasets import Dataset
+from prodige.graph import file
 from prodige.metric.evaluation import evaluate
 from prodige.metric.space import Space, unit_rows
 from prodige.reproduce import table1, tables
@@ -25,7 +26,7 @@ from prodige.reproduce.tables import Plan
 
 runner = CliRunner()
 
-QUICK = ("constant", "star", "pca", "mds", "graph")
+QUICK = ("constant", "star", "pca", "mds", "residual", "graph", "product")
 
 X = unit_rows(np.random.default_rng(0).normal(size=(80, 12))).astype(np.float32)
 
@@ -73,30 +74,38 @@ def test_figures() -> None:
     said: list[str] = []
     result = table1.run(make(), 4, Plan(QUICK, n_seeds=2, n_jobs=1, report=said.append))
     rows = {row["method"]: row for row in result["rows"]}
-    assert list(rows) == ["constant", "star", "pca", "mds", "graph"]
+    assert list(rows) == list(QUICK)
     assert {name: len(row["mse"]) for name, row in rows.items()} == dict.fromkeys(QUICK, 1) | {
         "mds": 2,
         "graph": 2,
+        "product": 2,
     }
-    assert said[-1] == "mnist10k, 4 numbers: graph, seed 1"
+    assert said[-1] == "mnist10k, 4 numbers: product of graphs, seed 1"
     space = Space(X)
     assert rows["pca"]["mse"][0] == pytest.approx(evaluate(PCA(4).fit(X), space).paper_mse)
     assert rows["pca"]["paper_mse"] == 0.30418
     assert rows["graph"]["paper_mse"] == 0.00938
-    assert rows["constant"]["paper_mse"] is None
-    assert [rows[name]["numbers_per_item"] for name in ("constant", "star", "pca", "mds")] == [0, 1, 4, 4]
-    assert rows["graph"]["numbers_per_item"] <= 4
-    assert [rows[name]["bits_per_item"] for name in ("constant", "star", "pca")] == [32 / 80, 32, 128]
-    assert rows["graph"]["bits_per_item"] > 128  # 32 bits for a number, and a header
-    assert rows["graph"]["mse"][0] < rows["star"]["mse"][0] < rows["constant"]["mse"][0]
+    assert rows["constant"]["paper_mse"] is rows["product"]["paper_mse"] is None
+    numbers = [rows[name]["numbers_per_item"] for name in ("constant", "star", "pca", "mds", "residual")]
+    assert numbers == [0, 1, 4, 4, 4]
+    assert 3 <= rows["graph"]["numbers_per_item"] <= 4
+    assert 3 <= rows["product"]["numbers_per_item"] <= 4
+    bits = [rows[name]["bits_per_item"] for name in ("constant", "star", "pca", "residual")]
+    assert bits == [32 / 80, 32, 128, 128]
+    assert rows["residual"]["mse"][0] < 0.1 * rows["pca"]["mse"][0]
+    assert rows["graph"]["bits_per_item"] > 64  # a weight of 32 bits and where to, for more edges than items
+    assert rows["product"]["mse"][0] < rows["star"]["mse"][0] < rows["constant"]["mse"][0]
+    assert rows["graph"]["mse"][0] < rows["star"]["mse"][0]
     assert all(seconds > 0 for row in rows.values() for seconds in row["seconds"])
-    assert set(rows["mds"]["seconds_to"]) == set(rows["graph"]["seconds_to"]) == {"PRODIGE", "MDS"}
+    for name in ("mds", "graph", "product"):
+        assert set(rows[name]["seconds_to"]) == {"PRODIGE", "MDS"}
     assert rows["pca"]["seconds_to"] == {}
     assert json.loads(json.dumps(result)) == result
 
 
-def test_the_error_is_that_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs: list[Graph] = []
+@pytest.mark.parametrize(("method", "kind"), [("graph", Graph), ("product", ProductGraph)])
+def test_the_error_is_that_of_the_graph(method: str, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[Any] = []
     fit = DistanceCompressor.fit
 
     def keep(self: DistanceCompressor, X: Any) -> DistanceCompressor:
@@ -104,10 +113,12 @@ def test_the_error_is_that_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None
         return self
 
     monkeypatch.setattr(DistanceCompressor, "fit", keep)
-    (row,) = table1.run(make(), 8, Plan(["graph"], n_seeds=1, n_jobs=1))["rows"]
+    (row,) = table1.run(make(), 8, Plan([method], n_seeds=1, n_jobs=1))["rows"]
+    assert type(graphs[0]) is kind
     target = np.square(graphs[0].distances() - Space(X).distances(np.arange(80)), dtype=np.float64).mean()
     assert row["mse"] == [pytest.approx(target)]
     assert row["numbers_per_item"] == graphs[0].numbers_per_item
+    assert row["bits_per_item"] == 8 * file.size(graphs[0]) / 80
 
 
 def test_seconds_to_a_figure() -> None:
@@ -118,10 +129,11 @@ def test_seconds_to_a_figure() -> None:
     assert table1.seconds_to([], 0.03, 4) is None
 
 
-def test_copies_count_as_in_the_whole_graph() -> None:
+@pytest.mark.parametrize("structure", ["graph", "product"])
+def test_copies_count_as_in_the_whole_graph(structure: Literal["graph", "product"]) -> None:
     """A fit that leaves out copies has more numbers for each of the others."""
     twice = np.concatenate([X, X[:40]])
-    compressor = DistanceCompressor(4, random_state=0, n_jobs=1).fit(twice)
+    compressor = DistanceCompressor(4, structure=structure, random_state=0, n_jobs=1).fit(twice)
     assert (compressor.history_[-1].numbers_per_item or 0) > 4
     numbers = table1.follow(compressor, twice)[-1][2]
     assert compressor.graph_.numbers_per_item - 1e-9 <= numbers <= 4 + 1e-9  # hubs without an edge are dropped later

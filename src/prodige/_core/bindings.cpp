@@ -9,8 +9,10 @@ NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // objects alive at exit are no bug: the interpreter does not free everything
 
     bind_search(m);
+    bind_product(m);
     bind_forest(m);
     bind_fitting(m);
+    bind_codes(m);
     bind_text(m);
     bind_words(m);
 }

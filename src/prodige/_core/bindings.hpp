@@ -126,10 +126,25 @@ Output<T> find_distances(std::size_t n_sources, const std::optional<Array<Vertex
     return out.release({n_sources, columns});
 }
 
+// Distances of pairs, as fill(distances, watch) writes them.
+template <class T, class Fill>
+Output<T> find_pair_distances(const Array<Vertex>& i, const Array<Vertex>& j, Vertex n_vertices, int n_jobs,
+                              Fill&& fill) {
+    check_jobs(n_jobs);
+    check_size("j", j.size(), i.size());
+    check_vertices("i", view(i), n_vertices);
+    check_vertices("j", view(j), n_vertices);
+    Owned<T> out(i.size());
+    run([&](Watch& watch) { fill(out.span(), watch); });
+    return out.release({i.size()});
+}
+
 // One file for each theme.
 void bind_search(nb::module_& m);
+void bind_product(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_fitting(nb::module_& m);
+void bind_codes(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
 

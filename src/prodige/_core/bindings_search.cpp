@@ -1,5 +1,5 @@
 // Bindings of graphs and of the two engines that search them.
-#include "bindings.hpp"
+#include "bindings_neighbors.hpp"
 #include "forest.hpp"
 #include "hubs.hpp"
 #include "network.hpp"
@@ -35,57 +35,6 @@ Sampling<T> make_sampling(std::size_t n_sources, const std::optional<Array<T>>& 
         for (std::size_t row = 0; row < n_sources; ++row) sampling.groups.push_back(row);
     }
     return sampling;
-}
-
-template <class T>
-Stop<T> make_stop(Vertex n_vertices, Vertex n_items, std::optional<std::size_t> k, std::optional<T> radius,
-                  std::span<const Vertex> targets, bool has_targets) {
-    if (k.has_value() + radius.has_value() + has_targets > 1)
-        throw std::invalid_argument("give at most one of targets, k and radius");
-    check_count("n_items", n_items, n_vertices);
-    Stop<T> stop;
-    stop.n_items = n_items;
-    if (k) {
-        if (*k == 0) throw std::invalid_argument("k = 0 asks for nothing");
-        stop.until = Until::nearest;
-        stop.k = *k;
-    } else if (radius) {
-        stop.until = Until::radius;
-        stop.radius = *radius;
-    } else if (has_targets) {
-        stop.until = Until::targets;
-        stop.targets = targets;
-    }
-    return stop;
-}
-
-template <class T>
-nb::tuple pack_neighbors(const std::vector<Neighbors<T>>& found) {
-    std::size_t total = 0;
-    for (const auto& row : found) total += row.vertices.size();
-    Owned<std::int64_t> offsets(found.size() + 1);
-    Owned<Vertex> vertices(total);
-    Owned<T> distances(total);
-    std::size_t next = 0;
-    offsets.data()[0] = 0;
-    for (std::size_t r = 0; r < found.size(); ++r) {
-        std::copy(found[r].vertices.begin(), found[r].vertices.end(), vertices.data() + next);
-        std::copy(found[r].distances.begin(), found[r].distances.end(), distances.data() + next);
-        next += found[r].vertices.size();
-        offsets.data()[r + 1] = static_cast<std::int64_t>(next);
-    }
-    return nb::make_tuple(offsets.release({found.size() + 1}), vertices.release({total}), distances.release({total}));
-}
-
-// Items around each source, as find(stop, watch) finds them.
-template <class T, class Find>
-nb::tuple find_neighbors(const Topology& topology, Vertex n_items, std::optional<std::size_t> k,
-                         std::optional<T> radius, Find&& find) {
-    if (!k && !radius) throw std::invalid_argument("give k or radius");
-    const Stop<T> stop = make_stop<T>(topology.n_vertices(), n_items, k, radius, {}, false);
-    std::vector<Neighbors<T>> found;
-    run([&](Watch& watch) { found = find(stop, watch); });
-    return pack_neighbors(found);
 }
 
 void bind_topology(nb::module_& m) {
@@ -163,11 +112,20 @@ void bind_network(nb::module_& m, const char* name) {
             },
             "sources"_a, "targets"_a.none(), "n_columns"_a, "n_jobs"_a)
         .def(
+            "pair_distances",
+            [](const N& network, Array<Vertex> i, Array<Vertex> j, int n_jobs) {
+                return find_pair_distances<T>(i, j, network.topology().n_vertices(), n_jobs,
+                                              [&](std::span<T> distances, Watch& watch) {
+                                                  search_pairs<T>(network, view(i), view(j), distances, n_jobs, watch);
+                                              });
+            },
+            "i"_a, "j"_a, "n_jobs"_a)
+        .def(
             "neighbors",
             [](const N& network, Array<Vertex> sources, Vertex n_items, std::optional<std::size_t> k,
                std::optional<T> radius, int n_jobs) {
                 check_call(sources, network.topology(), n_jobs);
-                return find_neighbors<T>(network.topology(), n_items, k, radius,
+                return find_neighbors<T>(network.topology().n_vertices(), n_items, k, radius,
                                          [&](const Stop<T>& stop, Watch& watch) {
                                              return search_neighbors<T>(network, view(sources), stop, n_jobs, watch);
                                          });
@@ -236,11 +194,20 @@ void bind_hub_network(nb::module_& m, const char* name) {
             },
             "sources"_a, "targets"_a.none(), "n_columns"_a, "n_jobs"_a)
         .def(
+            "pair_distances",
+            [](const H& hubs, Array<Vertex> i, Array<Vertex> j, int n_jobs) {
+                return find_pair_distances<T>(i, j, hubs.network().topology().n_vertices(), n_jobs,
+                                              [&](std::span<T> distances, Watch& watch) {
+                                                  hubs.pair_distances(view(i), view(j), distances, n_jobs, watch);
+                                              });
+            },
+            "i"_a, "j"_a, "n_jobs"_a)
+        .def(
             "neighbors",
             [](const H& hubs, Array<Vertex> sources, Vertex n_items, std::optional<std::size_t> k,
                std::optional<T> radius, int n_jobs) {
                 check_call(sources, hubs.network().topology(), n_jobs);
-                return find_neighbors<T>(hubs.network().topology(), n_items, k, radius,
+                return find_neighbors<T>(hubs.network().topology().n_vertices(), n_items, k, radius,
                                          [&](const Stop<T>& stop, Watch& watch) {
                                              return hubs.neighbors(view(sources), stop, n_jobs, watch);
                                          });

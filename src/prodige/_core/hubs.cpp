@@ -309,6 +309,26 @@ void HubNetwork<T>::distances(std::span<const Vertex> sources, std::span<const V
 }
 
 template <class T>
+void HubNetwork<T>::pair_distances(std::span<const Vertex> i, std::span<const Vertex> j, std::span<T> out, int n_jobs,
+                                   Watch& watch) const {
+    const PairGroups groups(i);
+    const auto offsets = layout_->access_offsets();
+    const auto access_core = layout_->access_core();
+    WorkerScratch<T> scratch(core_->scratch(), n_jobs);
+    parallel_for(groups.size(), n_jobs, watch, [&](std::size_t worker, std::size_t group) {
+        const Vertex source = i[groups[group].front()];
+        search_core(source, scratch[worker], nullptr, watch);
+        for (const std::size_t p : groups[group]) {
+            T least = unreached<T>;
+            for (std::int32_t arc = offsets[j[p]]; arc < offsets[j[p] + 1]; ++arc)
+                least = std::min(least, scratch[worker].distances[access_core[arc]] + access_weights_[arc]);
+            out[p] = j[p] == source ? T(0) : least;
+        }
+        scratch[worker].reset();
+    });
+}
+
+template <class T>
 std::vector<Neighbors<T>> HubNetwork<T>::neighbors(std::span<const Vertex> sources, const Stop<T>& stop, int n_jobs,
                                                    Watch& watch) const {
     std::vector<Neighbors<T>> found(sources.size());

@@ -67,6 +67,10 @@ class HubNetwork {
     void distances(std::span<const Vertex> sources, std::span<const Vertex> targets, Matrix<T> out, int n_jobs,
                    Watch& watch) const;
 
+    // out[p] is the distance from i[p] to j[p]: one search of the core for every different i.
+    void pair_distances(std::span<const Vertex> i, std::span<const Vertex> j, std::span<T> out, int n_jobs,
+                        Watch& watch) const;
+
     // Until::nearest and Until::radius; the answers of search_neighbors.
     std::vector<Neighbors<T>> neighbors(std::span<const Vertex> sources, const Stop<T>& stop, int n_jobs,
                                         Watch& watch) const;

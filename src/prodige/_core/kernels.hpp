@@ -1,6 +1,6 @@
-// The innermost loops of the hub engine and of word vectors, compiled once for any processor and once for AVX2; the
-// machine decides at run time. Kernel files see nothing but raw pointers: no inline function of the standard library
-// can leak instructions into the rest of the program.
+// The innermost loops of the hub engine, of products and of word vectors, compiled once for any processor and once for
+// AVX2; the machine decides at run time. Kernel files see nothing but raw pointers: no inline function of the standard
+// library can leak instructions into the rest of the program.
 #pragma once
 
 #include <cstddef>
@@ -62,6 +62,38 @@ struct Kernels {
     Detour<T> (*detour)(const T* target, const T* known, const T* from, T weight, std::size_t count);
 };
 
+// A product of graphs: items with a hub in each factor and a length of their own.
+struct ProductView {
+    const std::uint16_t* codes;      // [item][factor]: the hub, numbered within the factor
+    const float* lengths;            // [item]
+    const std::size_t* hub_offsets;  // [factor]: hubs of the factors before
+    std::size_t n_factors;
+};
+
+// What `lanes` sources add to a sum at every hub of every factor.
+struct ProductBlock {
+    const float* lengths;  // [lane]
+    const float* rows;     // [hub of any factor][lane]
+};
+
+struct NearItem {
+    std::int32_t item, lane;
+    float sum;
+};
+
+struct ProductKernels {
+    // For each of `count` targets (targets[c], or first + c where `targets` is null) the sum of each lane, written to
+    // out[lane * stride + c]. Writes all lanes.
+    void (*sum_block)(const ProductView& product, const ProductBlock& block, const std::int32_t* targets,
+                      std::size_t first, std::size_t count, float* out, std::size_t stride);
+    // The items first to first + count - 1 whose sum is at most limits[lane], in order; how many there are. `found`
+    // has room for all, and for one more.
+    std::size_t (*find_near)(const ProductView& product, const ProductBlock& block, const float* limits,
+                             std::size_t first, std::size_t count, NearItem* found);
+    // Square roots in place.
+    void (*take_roots)(float* values, std::size_t count);
+};
+
 // A word and a context of one block of the matrix of counts, numbered within the block.
 struct Pair {
     std::uint16_t word, context;
@@ -83,15 +115,41 @@ struct PairPass {
 // A step of AdaGrad for one pair after the other; returns the sum of weight * error² before each.
 using FitPairs = double (*)(const PairPass& pass, const Pair* pairs, std::size_t count);
 
+// What fitting a product needs of its gauge.
+struct CodePass {
+    int quarters;  // the gauge is quarters / 4
+    float floor;   // shorter distances weigh no more than this one
+};
+
+// Loops over landmarks and hubs for `lanes` items side by side; arrays are [landmark][lane] or [hub][lane].
+struct CodeKernels {
+    // sums[c] += sign * hubs[codes[c]] for n landmarks.
+    void (*add_hubs)(const float* hubs, const std::uint16_t* codes, std::size_t n, float sign, float* sums);
+    // Turns distances into targets, distance^gauge, and their weights into weights of residuals of targets.
+    void (*weigh)(const CodePass& pass, std::size_t n, const float* sums, float* targets, float* weights);
+    // residuals[codes[c]] += weight * (sum - target); totals[codes[c]] += weight.
+    void (*collect)(const std::uint16_t* codes, std::size_t n, const float* sums, const float* targets,
+                    const float* weights, float* residuals, float* totals);
+    // The hub with the least sum over all hubs of 2 * entry * residual + entry² * total.
+    void (*best_hub)(const float* table, std::size_t n_hubs, const float* residuals, const float* totals,
+                     std::int32_t* best);
+};
+
 template <class T>
 const Kernels<T>& kernels() noexcept;  // the best for this machine
+const ProductKernels& product_kernels() noexcept;
 FitPairs fit_pairs() noexcept;
+const CodeKernels& code_kernels() noexcept;
 
 template <class T>
 const Kernels<T>& generic_kernels() noexcept;
+const ProductKernels& generic_product_kernels() noexcept;
 FitPairs generic_fit_pairs() noexcept;
+const CodeKernels& generic_code_kernels() noexcept;
 template <class T>
 const Kernels<T>& avx2_kernels() noexcept;
+const ProductKernels& avx2_product_kernels() noexcept;
 FitPairs avx2_fit_pairs() noexcept;
+const CodeKernels& avx2_code_kernels() noexcept;
 
 }  // namespace prodige

@@ -6,6 +6,8 @@ namespace prodige {
 namespace avx2 {
 #include "glove_kernel.inc"
 #include "kernels.inc"
+#include "kernels_codes.inc"
+#include "product_kernel.inc"
 }  // namespace avx2
 
 template <class T>
@@ -13,7 +15,10 @@ const Kernels<T>& avx2_kernels() noexcept {
     return avx2::table<T>;
 }
 
+const ProductKernels& avx2_product_kernels() noexcept { return avx2::product_table; }
+
 FitPairs avx2_fit_pairs() noexcept { return avx2::fit; }
+const CodeKernels& avx2_code_kernels() noexcept { return avx2::code_table; }
 
 template const Kernels<float>& avx2_kernels<float>() noexcept;
 template const Kernels<double>& avx2_kernels<double>() noexcept;

@@ -8,6 +8,8 @@ namespace prodige {
 namespace generic {
 #include "glove_kernel.inc"
 #include "kernels.inc"
+#include "kernels_codes.inc"
+#include "product_kernel.inc"
 }  // namespace generic
 
 #if defined(PRODIGE_AVX2)
@@ -26,7 +28,10 @@ const Kernels<T>& generic_kernels() noexcept {
     return generic::table<T>;
 }
 
+const ProductKernels& generic_product_kernels() noexcept { return generic::product_table; }
+
 FitPairs generic_fit_pairs() noexcept { return generic::fit; }
+const CodeKernels& generic_code_kernels() noexcept { return generic::code_table; }
 
 template <class T>
 const Kernels<T>& kernels() noexcept {
@@ -36,11 +41,25 @@ const Kernels<T>& kernels() noexcept {
     return generic_kernels<T>();
 }
 
+const ProductKernels& product_kernels() noexcept {
+#if defined(PRODIGE_AVX2)
+    if (has_avx2()) return avx2_product_kernels();
+#endif
+    return generic_product_kernels();
+}
+
 FitPairs fit_pairs() noexcept {
 #if defined(PRODIGE_AVX2)
     if (has_avx2()) return avx2_fit_pairs();
 #endif
     return generic_fit_pairs();
+}
+
+const CodeKernels& code_kernels() noexcept {
+#if defined(PRODIGE_AVX2)
+    if (has_avx2()) return avx2_code_kernels();
+#endif
+    return generic_code_kernels();
 }
 
 template const Kernels<float>& generic_kernels<float>() noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 namespace prodige {
@@ -355,6 +356,31 @@ void search_distances(const Network<T>& network, std::span<const Vertex> sources
     });
 }
 
+PairGroups::PairGroups(std::span<const Vertex> i) : places(i.size()), offsets{0} {
+    std::iota(places.begin(), places.end(), std::size_t(0));
+    std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) { return i[a] < i[b]; });
+    for (std::size_t p = 1; p <= places.size(); ++p)
+        if (p == places.size() || i[places[p]] != i[places[p - 1]]) offsets.push_back(p);
+}
+
+template <class T>
+void search_pairs(const Network<T>& network, std::span<const Vertex> i, std::span<const Vertex> j, std::span<T> out,
+                  int n_jobs, Watch& watch) {
+    const PairGroups groups(i);
+    WorkerScratch<T> scratch(network.scratch(), n_jobs);
+    parallel_for(groups.size(), n_jobs, watch, [&](std::size_t worker, std::size_t group) {
+        std::vector<Vertex> partners;
+        for (const std::size_t p : groups[group]) partners.push_back(j[p]);
+        Stop<T> stop;
+        stop.until = Until::targets;
+        stop.targets = partners;
+        const Seed<T> seed{i[groups[group].front()], T(0), no_edge};
+        search<T>(network, {&seed, 1}, stop, nullptr, scratch[worker], nullptr, watch);
+        for (const std::size_t p : groups[group]) out[p] = scratch[worker].distances[j[p]];
+        scratch[worker].reset();
+    });
+}
+
 template <class T>
 std::vector<Neighbors<T>> search_neighbors(const Network<T>& network, std::span<const Vertex> sources,
                                            const Stop<T>& stop, int n_jobs, Watch& watch) {
@@ -401,6 +427,8 @@ void keep_nearest(Neighbors<T>& found, std::size_t k) {
                                                          const Stop<T>&, Sampling<T>, int, Watch&);                    \
     template void search_distances<T>(const Network<T>&, std::span<const Vertex>, std::span<const Vertex>, Matrix<T>,  \
                                       int, Watch&);                                                                    \
+    template void search_pairs<T>(const Network<T>&, std::span<const Vertex>, std::span<const Vertex>, std::span<T>,   \
+                                  int, Watch&);                                                                        \
     template std::vector<Neighbors<T>> search_neighbors<T>(const Network<T>&, std::span<const Vertex>, const Stop<T>&, \
                                                            int, Watch&);                                               \
     template void keep_nearest<T>(Neighbors<T>&, std::size_t);

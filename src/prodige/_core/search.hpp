@@ -51,6 +51,23 @@ template <class T>
 void search_distances(const Network<T>& network, std::span<const Vertex> sources, std::span<const Vertex> targets,
                       Matrix<T> out, int n_jobs, Watch& watch);
 
+// out[p] is the distance from i[p] to j[p]: one search for every different i, as far as its partners.
+template <class T>
+void search_pairs(const Network<T>& network, std::span<const Vertex> i, std::span<const Vertex> j, std::span<T> out,
+                  int n_jobs, Watch& watch);
+
+// Pairs by their first vertex: places[offsets[g]] to places[offsets[g + 1] - 1] are those of group g.
+struct PairGroups {
+    explicit PairGroups(std::span<const Vertex> i);
+
+    std::size_t size() const noexcept { return offsets.size() - 1; }
+    std::span<const std::size_t> operator[](std::size_t group) const noexcept {
+        return {places.data() + offsets[group], offsets[group + 1] - offsets[group]};
+    }
+
+    std::vector<std::size_t> places, offsets;
+};
+
 // Items around a source, by distance, then id; without the source and without hubs.
 template <class T>
 struct Neighbors {

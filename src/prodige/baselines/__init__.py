@@ -2,7 +2,8 @@
 
 For distances, all have the objective of the graph, the mean squared error of all pairwise distances, and one interface,
 :class:`~prodige.baselines.base.Baseline`. :class:`Constant` and :class:`Star` are closed forms and the floor for
-anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` are the vectors the paper compares with.
+anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` are the vectors the paper compares with,
+:class:`ResidualCoordinates` is the strongest closed form, :class:`Vivaldi` what predicts travel times in networks.
 
 For recommendation, all have the interface of the graph, :class:`~prodige.recommendation.interactions.Recommender`.
 :class:`Popularity` is the floor; :class:`SVD`, :class:`ALS` and :class:`MetricLearning` are the vectors the paper
@@ -24,10 +25,12 @@ from prodige.baselines.pca import PCA
 from prodige.baselines.poincare import PoincareMDS
 from prodige.baselines.popularity import Popularity
 from prodige.baselines.recommending import RecommenderBaseline
+from prodige.baselines.residual import ResidualCoordinates
 from prodige.baselines.star import Star
 from prodige.baselines.svd import SVD
 from prodige.baselines.tfidf_text import TfidfClassifier
 from prodige.baselines.vector_text import VectorTextClassifier
+from prodige.baselines.vivaldi import Vivaldi
 
 __all__ = [
     "ALS",
@@ -43,7 +46,9 @@ __all__ = [
     "PoincareMDS",
     "Popularity",
     "RecommenderBaseline",
+    "ResidualCoordinates",
     "Star",
     "TfidfClassifier",
     "VectorTextClassifier",
+    "Vivaldi",
 ]

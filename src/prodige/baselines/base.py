@@ -146,3 +146,16 @@ class Vectors(Baseline):
     def numbers_per_item(self) -> float:
         """The coordinates."""
         return float(self.n_components)
+
+
+def flat_space(points: NDArray[Any], n_jobs: int | None = None) -> Space:
+    """Return the space of points, all in one place where they have no coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.baselines.base import flat_space
+    >>> flat_space(np.empty((2, 0))).distances([0])
+    array([[0., 0.]], dtype=float32)
+    """
+    return Space(points if points.shape[1] else np.zeros((len(points), 1), np.float32), n_jobs=n_jobs)

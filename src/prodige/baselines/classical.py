@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from prodige.metric.scaling import classical_scaling
 from prodige.metric.space import Space
+from prodige.metric.star import star_radii
 
 N_LANDMARKS = 500
 
@@ -67,6 +68,22 @@ def start(
     embedding *= best_scale(Space(embedding, n_jobs=space.n_jobs).distances(landmarks), distances)
     embedding += random.normal(scale=0.01, size=embedding.shape)
     return ClassicalStart(embedding, mean, landmarks, distances)
+
+
+def landmark_star(distances: NDArray[np.float32], landmarks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the radii of the best star as far as distances from landmarks to all items tell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.baselines.classical import landmark_star
+    >>> landmark_star(np.array([[0, 1, 3], [1, 0, 2], [3, 2, 0]], dtype=np.float32), np.arange(3))
+    array([1., 0., 2.])
+    """
+    n = distances.shape[1]
+    others = np.full(n, len(landmarks))
+    others[landmarks] -= 1
+    return star_radii(distances.sum(axis=0, dtype=np.float64) * (n - 1) / others)
 
 
 def best_scale(predicted: NDArray[np.float32], target: NDArray[np.float32]) -> float:

@@ -22,10 +22,9 @@ from sklearn.utils import check_random_state, gen_batches
 
 from prodige._validation import check_integer
 from prodige.baselines.base import Items, Vectors
-from prodige.baselines.classical import ClassicalStart, best_scale, start
+from prodige.baselines.classical import ClassicalStart, best_scale, landmark_star, start
 from prodige.baselines.descent import check_rate, descend, squared_distances
 from prodige.metric.space import Metric, Space
-from prodige.metric.star import star_radii
 from prodige.threads import count_threads, in_parts
 
 # Mean distances in hyperbolic units to try at the start: from nearly flat to nearly a tree.
@@ -193,10 +192,7 @@ def hyperbolic_start(begin: ClassicalStart, scale: float | None) -> tuple[torch.
 
 def landmark_radii(begin: ClassicalStart) -> NDArray[np.float64]:
     """Return the radii of the best star as far as the landmarks tell, 0.05 mean distances or more."""
-    n = len(begin.embedding)
-    others = np.full(n, len(begin.landmarks))
-    others[begin.landmarks] -= 1
-    return np.maximum(star_radii(begin.distances.sum(axis=0, dtype=np.float64) * (n - 1) / others), 0.05)
+    return np.maximum(landmark_star(begin.distances, begin.landmarks), 0.05)
 
 
 def import_geoopt() -> Any:

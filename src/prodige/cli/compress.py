@@ -1,7 +1,7 @@
-"""``prodige compress``: a file of numbers becomes a graph.
+"""``prodige compress``: a file of numbers becomes a graph or a product of graphs.
 
 No work is lost where that can be helped: the place of the result is tried before the fit, and Ctrl-C keeps the best
-graph so far.
+graph so far. What is told of the result is measured on the file itself, read back.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import typer
 from prodige.cli import options
 from prodige.cli.errors import clean_errors
 from prodige.cli.fitting import Fitted, fit, nothing_written
+from prodige.cli.graphs import figures_of_product, is_metric_in_words
 from prodige.cli.output import check_output, leave_interrupted, print_facts, show_notes
 from prodige.interrupts import loading
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from prodige.cli.progress import FitProgress
     from prodige.compression.compressor import DistanceCompressor
     from prodige.graph.graph import Graph
+    from prodige.graph.product import ProductGraph
     from prodige.metric.evaluation import Report
 
 # Neighbours that the measured recall asks for.
@@ -43,6 +45,14 @@ class Method(StrEnum):
     l0 = "l0"
 
 
+class Structure(StrEnum):
+    """What to fit, as in :class:`prodige.DistanceCompressor`."""
+
+    auto = "auto"
+    graph = "graph"
+    product = "product"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the main one."""
     app.command()(compress)
@@ -54,14 +64,31 @@ def compress(
         ..., metavar="DATA", help="Rows of numbers: .npy, .npz (also sparse), .csv or .parquet.", show_default=False
     ),
     output: Path | None = options.output("File to write; DATA with the ending .prodige when left out."),
-    numbers: float = options.numbers_per_item(
-        4.0, "Size: one number per vertex and two per edge, divided by the number of items."
+    numbers: float | None = options.numbers_per_item(
+        None,
+        "Size as the paper counts: one number per vertex and two per edge, or one per code, length and coordinate of a "
+        "hub, divided by the number of items; 4 if neither size is given.",
+    ),
+    bits_per_item: float | None = typer.Option(
+        None,
+        help="Size in bits of the whole file, divided by the number of items.",
+        show_default=False,
+        callback=options.check_positive,
+    ),
+    structure: Structure = typer.Option(
+        Structure.auto, help='"graph" has edges, "product" is one of several graphs, "auto" is whichever is better.'
+    ),
+    objective: str = typer.Option(
+        "distances", help='What to keep: "distances", "neighbors", or a number from 0 to 1 between the two.'
+    ),
+    allow_non_metric: bool = options.flag(
+        "--allow-non-metric", help="Let a product break the triangle inequality where that lowers its error."
     ),
     bits: int | None = typer.Option(
         None,
         min=1,
         max=16,
-        help="Round weights to so many bits: with 8, the file is a fifth as large.",
+        help="Round weights of a graph to so many bits: with 8, the file is a fifth as large.",
         show_default=False,
     ),
     metric: str = typer.Option("euclidean", help='A metric of scikit-learn; "precomputed" for a distance matrix.'),
@@ -79,13 +106,17 @@ def compress(
     as_json: bool = options.AS_JSON,
     quiet: bool = options.QUIET,
 ) -> None:
-    """Compress a data set into a graph whose shortest paths are its distances."""
+    """Compress a data set into a graph, or a product of graphs, whose shortest paths are its distances."""
     output = data.with_suffix(".prodige") if output is None else output
     task = Task(data, output, report_to, key, normalize, bits, silent=quiet or as_json)
     settings = {
         "numbers_per_item": numbers,
+        "bits_per_item": bits_per_item,
         "metric": metric,
         "n_hubs": parse_hubs(hubs),
+        "structure": structure.value,
+        "objective": parse_objective(objective),
+        "metric_only": not allow_non_metric,
         "method": method.value,
         "max_time": max_time,
         "random_state": seed,
@@ -94,7 +125,7 @@ def compress(
     check_combination(task, settings)
     check_places(task, force)
     outcome = learn(task, settings)
-    figures = save(task, outcome)
+    figures = tell(task, outcome)
     if as_json:
         typer.echo(json.dumps(figures))
     elif outcome.report is not None and not quiet:
@@ -118,7 +149,10 @@ class Task:
 
 
 class Outcome(NamedTuple):
-    """A fit, the data, what is to be noted about both, and how good the graph is; None after Ctrl-C."""
+    """A fit, the data, what is to be noted about both, and how good the file is; None after Ctrl-C.
+
+    The graph of the compressor is the one in the file.
+    """
 
     compressor: DistanceCompressor
     X: Any
@@ -146,14 +180,58 @@ def parse_hubs(text: str) -> int | Literal["auto"]:
     return int(text)
 
 
+def parse_objective(text: str) -> str | float:
+    """Return what ``--objective`` asks for.
+
+    Examples
+    --------
+    >>> from prodige.cli.compress import parse_objective
+    >>> parse_objective("neighbors"), parse_objective("0.5")
+    ('neighbors', 0.5)
+    """
+    if text in ("distances", "neighbors"):
+        return text
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise typer.BadParameter(
+            f"{text!r} is neither 'distances' nor 'neighbors' nor a number from 0 to 1", param_hint="'--objective'"
+        )
+    return share
+
+
 def check_combination(task: Task, settings: dict[str, Any]) -> None:
     """Refuse options that contradict each other."""
-    if task.normalize and settings["metric"] == "precomputed":
-        raise typer.BadParameter("a matrix of distances has no rows to normalize", param_hint="'--normalize'")
-    if settings["n_hubs"] != "auto" and settings["method"] == "l0":
-        raise typer.BadParameter("there are no hubs with --method l0", param_hint="'--hubs'")
-    if task.key is not None and task.data.suffix.lower() != ".npz":
-        raise typer.BadParameter("only .npz files hold several arrays", param_hint="'--key'")
+    in_bits = settings["bits_per_item"] is not None
+    has_hubs, is_product = settings["n_hubs"] != "auto", settings["structure"] == "product"
+    is_l0, is_rounded = settings["method"] == "l0", task.bits is not None
+    for is_wrong, option, why in (
+        (
+            in_bits and settings["numbers_per_item"] is not None,
+            "--bits-per-item",
+            "give it or --numbers-per-item, not both",
+        ),
+        (in_bits and is_l0, "--bits-per-item", "--method l0 counts as the paper does; give --numbers-per-item"),
+        (in_bits and is_rounded, "--bits", "--bits-per-item finds the bits of weights by itself; leave this out"),
+        (is_product and is_rounded, "--bits", "a product has no weights to round: the fit rounds all it keeps"),
+        (is_product and has_hubs, "--hubs", "a product has hubs in every factor, as many as suit its size"),
+        (is_product and is_l0, "--structure", "--method l0 learns the edges of a graph, not a product"),
+        (has_hubs and is_l0, "--hubs", "there are no hubs with --method l0"),
+        (
+            task.normalize and settings["metric"] == "precomputed",
+            "--normalize",
+            "a matrix of distances has no rows to normalize",
+        ),
+        (
+            task.key is not None and task.data.suffix.lower() != ".npz",
+            "--key",
+            "only .npz files hold several arrays",
+        ),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(why, param_hint=f"'{option}'")
 
 
 def check_places(task: Task, force: bool) -> None:
@@ -183,7 +261,7 @@ def check_metric(metric: str) -> None:
 
 
 def learn(task: Task, settings: dict[str, Any]) -> Outcome:
-    """Read the data, fit a graph and compare it with the data."""
+    """Read the data, fit a graph, write it and compare the file with the data."""
     with loading():
         from prodige import DistanceCompressor
         from prodige.cli.matrices import read_matrix
@@ -198,34 +276,62 @@ def learn(task: Task, settings: dict[str, Any]) -> Outcome:
         X = normalize(X)
     progress = FitProgress(shown=not task.silent)
     compressor = DistanceCompressor(**settings, callbacks=[progress])
-    with nothing_written("graph"), progress:
-        fitted = fit(compressor, X)
-        if task.bits is not None:  # what is measured and told of is what is written
-            compressor.graph_ = compressor.graph_.rounded(task.bits)
-        report = None if fitted.interrupted else measure(compressor, X, progress)
+    with progress:
+        with nothing_written("graph"):
+            fitted = fit(compressor, X)
+            fitted.notes.extend(round_weights(compressor, task.bits))
+            write(task, compressor, None)
+        report = None if fitted.interrupted else measure(task, compressor, X, progress)
     show_notes(fitted.notes, task.silent)
     return Outcome(compressor, X, fitted, notes + fitted.notes, report)
 
 
-def measure(compressor: DistanceCompressor, X: Any, progress: FitProgress) -> Report | None:
-    """Compare the graph with the data; nothing if interrupted, as a finished graph is worth more than its figures."""
+def round_weights(compressor: DistanceCompressor, bits: int | None) -> list[str]:
+    """Round the weights of a graph; return what is to be noted where there are none."""
+    from prodige.graph.graph import Graph
+
+    if bits is None:
+        return []
+    if not isinstance(compressor.graph_, Graph):
+        return [f"--bits {bits} is not used: a product of graphs is rounded in its fit; --structure graph has weights"]
+    compressor.graph_ = compressor.graph_.rounded(bits)
+    return []
+
+
+def measure(task: Task, compressor: DistanceCompressor, X: Any, progress: FitProgress) -> Report | None:
+    """Compare the file with the data, and write the figures into it.
+
+    Nothing if interrupted, as a finished graph is worth more than its figures.
+    """
+    from prodige.loading import load
     from prodige.metric.evaluation import evaluate
     from prodige.metric.space import Space
 
     progress.measuring()
     try:
+        compressor.graph_ = load(task.output)
         model = Answers(compressor.graph_, compressor.n_jobs)
         space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
-        return evaluate(model, space, k=N_NEIGHBORS, random_state=compressor.random_state)
+        report = evaluate(model, space, k=N_NEIGHBORS, random_state=compressor.random_state)
+        write(task, compressor, report)
     except KeyboardInterrupt:
         return None
+    return report
+
+
+def write(task: Task, compressor: DistanceCompressor, report: Report | None) -> None:
+    """Write the graph with its metadata; without, where these would take the file beyond its budget of bits."""
+    graph, bits_per_item = compressor.graph_, compressor.bits_per_item
+    graph.save(task.output, describe(compressor, task, report))
+    if bits_per_item is not None and 8 * os.path.getsize(task.output) > bits_per_item * graph.n_items:
+        graph.save(task.output)
 
 
 @dataclass(frozen=True)
 class Answers:
     """A graph that is asked with a given number of threads."""
 
-    graph: Graph
+    graph: Graph | ProductGraph
     n_jobs: int | None
 
     def distances(self, sources: NDArray[np.int64], targets: None = None, /) -> NDArray[np.float32]:
@@ -236,10 +342,9 @@ class Answers:
 # -- after the fit ---------------------------------------------------------------------------------------------------
 
 
-def save(task: Task, outcome: Outcome) -> dict[str, Any]:
-    """Write the graph and, if it is asked for, the report; return the figures of both."""
+def tell(task: Task, outcome: Outcome) -> dict[str, Any]:
+    """Return the figures of the file, and write the report if it is asked for."""
     compressor, report = outcome.compressor, outcome.report
-    compressor.graph_.save(task.output, describe(compressor, task, report), bits=task.bits)
     figures = {
         "input": str(task.data),
         "output": str(task.output),
@@ -269,7 +374,8 @@ def describe(compressor: DistanceCompressor, task: Task, report: Report | None) 
         "prodige": __version__,
         "data": task.data.name,
         "normalized": task.normalize,
-        **{name: settings[name] for name in ("metric", "numbers_per_item", "n_hubs", "method", "max_time")},
+        **size_of(compressor),
+        **{name: settings[name] for name in ("metric", "n_hubs", "objective", "metric_only", "method", "max_time")},
         "seed": settings["random_state"],
         "structure": compressor.structure_,
         "stopped": compressor.stopped_,
@@ -277,12 +383,21 @@ def describe(compressor: DistanceCompressor, task: Task, report: Report | None) 
     }
 
 
-def summarize(graph: Graph, n_bytes: int) -> dict[str, Any]:
+def size_of(compressor: DistanceCompressor) -> dict[str, float]:
+    """Return the size that was asked for, by the name of its parameter."""
+    budget = compressor._budget
+    sizes = {"numbers_per_item": budget.numbers, "bits_per_item": budget.bits}
+    return {name: value for name, value in sizes.items() if value is not None}
+
+
+def summarize(graph: Graph | ProductGraph, n_bytes: int) -> dict[str, Any]:
     """Return the figures of a graph and its file."""
+    from prodige.graph.graph import Graph
+
     return {
         "n_items": graph.n_items,
-        "n_hubs": graph.n_vertices - graph.n_items,
-        "n_edges": graph.n_edges,
+        "n_hubs": graph.n_hubs,
+        **({"n_edges": graph.n_edges} if isinstance(graph, Graph) else figures_of_product(graph)),
         "numbers_per_item": graph.numbers_per_item,
         "bytes": n_bytes,
         "bits_per_item": 8 * n_bytes / graph.n_items,
@@ -301,9 +416,11 @@ def to_repeat(compressor: DistanceCompressor, task: Task) -> str:
     settings = compressor.get_params()
     values: dict[str, Any] = {
         "--output": task.output,
-        "--numbers-per-item": settings["numbers_per_item"],
+        **{f"--{name.replace('_', '-')}": value for name, value in size_of(compressor).items()},
         "--metric": settings["metric"],
         "--hubs": settings["n_hubs"],
+        "--structure": settings["structure"],
+        "--objective": settings["objective"],
         "--method": settings["method"],
         "--max-time": settings["max_time"],
         "--seed": settings["random_state"],
@@ -312,8 +429,9 @@ def to_repeat(compressor: DistanceCompressor, task: Task) -> str:
         "--bits": task.bits,
         "--report": task.report_to,
     }
+    flags = {"--allow-non-metric": not settings["metric_only"], "--normalize": task.normalize}
     words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
-    return shlex.join(["prodige", "compress", str(task.data), *words, *(["--normalize"] if task.normalize else [])])
+    return shlex.join(["prodige", "compress", str(task.data), *words, *(name for name, on in flags.items() if on)])
 
 
 def write_page(path: Path, task: Task, outcome: Outcome, measured: Report) -> None:
@@ -331,7 +449,6 @@ def write_page(path: Path, task: Task, outcome: Outcome, measured: Report) -> No
                 command=to_repeat(outcome.compressor, task),
                 notes=outcome.notes,
                 measured=measured,
-                bits=task.bits,
                 random_state=outcome.compressor.random_state,
                 tell=progress.stage,
             )
@@ -344,7 +461,7 @@ def show(figures: dict[str, Any], report: Report) -> None:
     """Print the figures as a table."""
     sampled = "" if report.n_sources == report.n_items else f", from {report.n_sources:,} of the items"
     rows = {
-        "graph": f"{figures['n_items']:,} items, {figures['n_hubs']:,} hubs, {figures['n_edges']:,} edges",
+        **graph_rows(figures),
         "mean squared error": f"{report.mse:.4g} (of one constant: {report.variance:.4g}){sampled}",
         "relative error": f"{report.relative_error:.2%}",
         "Spearman correlation": f"{report.spearman:.4f}",
@@ -356,3 +473,21 @@ def show(figures: dict[str, Any], report: Report) -> None:
     if "report" in figures:
         rows["report"] = figures["report"]
     print_facts(rows)
+
+
+def graph_rows(figures: dict[str, Any]) -> dict[str, str]:
+    """Return what kind of graph it is, and how large.
+
+    Examples
+    --------
+    >>> from prodige.cli.compress import graph_rows
+    >>> graph_rows({"n_items": 60, "n_hubs": 4, "n_edges": 70})
+    {'graph': '60 items, 4 hubs, 70 edges'}
+    >>> graph_rows({"n_items": 60, "n_hubs": 16, "n_factors": 2, "is_metric": True})
+    {'product of graphs': '60 items, 2 factors, 16 hubs', 'is a metric': 'yes'}
+    """
+    items, hubs = f"{figures['n_items']:,} items", f"{figures['n_hubs']:,} hubs"
+    if "n_edges" in figures:
+        return {"graph": f"{items}, {hubs}, {figures['n_edges']:,} edges"}
+    factors = f"{figures['n_factors']:,} factor{'s' * (figures['n_factors'] != 1)}"
+    return {"product of graphs": f"{items}, {factors}, {hubs}", "is a metric": is_metric_in_words(figures["is_metric"])}

@@ -16,7 +16,9 @@ from prodige.cli.output import print_table
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
+    from prodige.graph.container import Description
     from prodige.graph.graph import Graph
+    from prodige.graph.product import ProductGraph
     from prodige.loading import Saved
 
 FILE = typer.Argument(..., metavar="FILE", help="A graph or a model, saved as a .prodige file.", show_default=False)
@@ -40,7 +42,6 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
 
     model, description = load_described(file)
     graph, own = graph_of(model), figures_of(model)
-    degrees = graph.degrees()
     figures: dict[str, Any] = {
         "file": str(file),
         "kind": description.kind,
@@ -48,13 +49,10 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
         **own,
         "n_items": graph.n_items,
         "n_hubs": graph.n_hubs,
-        "n_edges": graph.n_edges,
+        **structure_of(graph, description),
         "numbers_per_item": graph.numbers_per_item,
         "bytes": description.n_bytes,
         "bits_per_item": 8 * description.n_bytes / graph.n_items,
-        "weight_bits": None if description.kind == "text" else weight_bits(description.content),
-        "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
-        "connected": graph.is_connected,
         "metadata": description.metadata,
     }
     if as_json:
@@ -63,24 +61,69 @@ def info(file: Path = FILE, as_json: bool = AS_JSON) -> None:
         print_table([], list(rows_of(figures, own).items()))
 
 
+def structure_of(graph: Graph | ProductGraph, description: Description) -> dict[str, Any]:
+    """Return figures of edges, or of the factors of a product."""
+    from prodige.graph.graph import Graph
+
+    if not isinstance(graph, Graph):
+        return figures_of_product(graph)
+    degrees = graph.degrees()
+    return {
+        "n_edges": graph.n_edges,
+        "weight_bits": None if description.kind == "text" else weight_bits(description.content),
+        "degree": {"min": int(degrees.min()), "mean": float(degrees.mean()), "max": int(degrees.max())},
+        "connected": graph.is_connected,
+    }
+
+
+def figures_of_product(product: ProductGraph) -> dict[str, Any]:
+    """Return what a product of graphs consists of, and whether its distances are a metric."""
+    return {
+        "n_factors": product.n_factors,
+        "power": product.power,
+        "gauge": product.gauge,
+        "is_metric": product.is_metric,
+    }
+
+
+def is_metric_in_words(is_metric: bool) -> str:
+    """Return whether distances are a metric, as commands show it."""
+    return "yes" if is_metric else "no: the triangle inequality may not hold"
+
+
 def rows_of(figures: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
     """Return what ``info`` shows of a file; ``own`` are the figures that only its kind has."""
-    degree = figures["degree"]
     rows = {
         "kind": figures["kind"],
         **{key.removeprefix("n_").replace("_", " "): shown(value) for key, value in own.items()},
         "items": f"{figures['n_items']:,}",
         "hubs": f"{figures['n_hubs']:,}",
-        "edges": f"{figures['n_edges']:,}",
+    }
+    if "n_edges" in figures:
+        rows["edges"] = f"{figures['n_edges']:,}"
+    rows |= {
         "numbers per item": f"{figures['numbers_per_item']:.4g}",
         "file": f"{figures['file']}: {figures['bytes']:,} bytes, {figures['bits_per_item']:.4g} bits per item",
-        "weights": f"of {figures['weight_bits']} bits",
+    }
+    if "n_factors" in figures:
+        rows |= {
+            "factors": f"{figures['n_factors']:,}, power {figures['power']:g}, gauge {figures['gauge']:g}",
+            "is a metric": is_metric_in_words(figures["is_metric"]),
+        }
+        return rows | metadata_rows(figures)
+    degree = figures["degree"]
+    if figures["weight_bits"] is not None:
+        rows["weights"] = f"of {figures['weight_bits']} bits"
+    rows |= {
         "degree": f"{degree['min']} to {degree['max']}, {degree['mean']:.4g} on average",
         "connected": "yes" if figures["connected"] else "no: some items cannot be reached from others",
     }
-    if figures["weight_bits"] is None:
-        del rows["weights"]
-    return rows | {f"metadata: {key}": shown(value) for key, value in figures["metadata"].items()}
+    return rows | metadata_rows(figures)
+
+
+def metadata_rows(figures: dict[str, Any]) -> dict[str, str]:
+    """Return what ``info`` shows of what the writer of a file had to say."""
+    return {f"metadata: {key}": shown(value) for key, value in figures["metadata"].items()}
 
 
 def shown(value: Any) -> str:
@@ -144,7 +187,7 @@ def neighbors(
         print_table(["item", "label", "distance"], rows)
 
 
-def nearest(graph: Graph, vertex: int, k: int) -> list[tuple[int, float]]:
+def nearest(graph: Graph | ProductGraph, vertex: int, k: int) -> list[tuple[int, float]]:
     """Return up to ``k`` items that can be reached, with their distances."""
     others = graph.n_items - (1 if vertex < graph.n_items else 0)
     if others == 0:
@@ -154,19 +197,21 @@ def nearest(graph: Graph, vertex: int, k: int) -> list[tuple[int, float]]:
     return list(zip(items[0][reached].tolist(), distances[0][reached].tolist(), strict=True))
 
 
-def check_vertex(graph: Graph, name: str, vertex: int) -> None:
+def check_vertex(graph: Graph | ProductGraph, name: str, vertex: int) -> None:
     """Leave with a usage error if the graph has no such vertex."""
-    if not 0 <= vertex < graph.n_vertices:
+    last = getattr(graph, "n_vertices", graph.n_items) - 1  # hubs of a product have no numbers
+    if not 0 <= vertex <= last:
         raise typer.BadParameter(
-            f"{vertex} is not a vertex: the graph has vertices 0 to {graph.n_vertices - 1}", param_hint=f"'{name}'"
+            f"{vertex} is not a vertex: the graph has vertices 0 to {last}", param_hint=f"'{name}'"
         )
 
 
-def graph_of(model: Saved) -> Graph:
+def graph_of(model: Saved) -> Graph | ProductGraph:
     """Return the graph of whatever a file holds."""
     from prodige.graph.graph import Graph
+    from prodige.graph.product import ProductGraph
 
-    return model if isinstance(model, Graph) else model.graph_
+    return model if isinstance(model, (Graph, ProductGraph)) else model.graph_
 
 
 def labels_of(model: Saved) -> list[str] | None:

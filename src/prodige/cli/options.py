@@ -61,7 +61,7 @@ def output(help: str) -> Any:  # noqa: A002 - as typer calls it
     return typer.Option(None, "--output", "-o", help=help, show_default=False)
 
 
-def numbers_per_item(default: float, help: str) -> Any:  # noqa: A002 - as typer calls it
+def numbers_per_item(default: float | None, help: str) -> Any:  # noqa: A002 - as typer calls it
     """Declare the size of a graph."""
     return typer.Option(default, "--numbers-per-item", "-n", help=help, callback=check_positive)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -20,6 +20,9 @@ from prodige.interrupts import loading
 
 if TYPE_CHECKING:
     from prodige.datasets import Dataset, Interactions, LabelledTexts
+    from prodige.reproduce.families import Family
+
+Data = TypeVar("Data")
 
 
 class Start(StrEnum):
@@ -35,6 +38,18 @@ class Name(StrEnum):
     mnist10k = "mnist10k"
     glove10k = "glove10k"
     celeba10k = "celeba10k"
+
+
+class FamilyName(StrEnum):
+    """The data sets of the table at equal bits."""
+
+    mnist10k = "mnist10k"
+    glove10k = "glove10k"
+    celeba10k = "celeba10k"
+    digits = "digits"
+    clusters = "clusters"
+    manifold = "manifold"
+    tree = "tree"
 
 
 class Kind(StrEnum):
@@ -121,7 +136,7 @@ def table1(
     data_dir: Path | None = DATA_DIR,
     n_seeds: int = seeds(3),
     methods: str = typer.Option(
-        "constant,star,pca,mds,graph", help='Some of these, "poincare" and "l0", which take long; or "all".'
+        "constant,star,pca,mds,residual,graph", help='Some of these, "poincare" and "l0", which take long; or "all".'
     ),
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,
@@ -129,11 +144,12 @@ def table1(
 ) -> None:
     """Keep distances in 4 or 8 numbers per item: the graph beside vectors and the paper's figures."""
     with loading():
+        from prodige import datasets
         from prodige.reproduce import table1 as experiment
 
     tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
     tables.make_folder()
-    data, missing = load(dataset, data_dir)
+    data, missing = load(dataset, Name, lambda name: datasets.load(name, data_dir))
     show_notes(missing, as_json)
     results = [tables.make(one, size) for one in data for size in budget or list(Budget)]
     if as_json:
@@ -192,6 +208,51 @@ def table3(
     result = tables.make(datasets.load_texts("imdb", data_dir))
     if as_json:
         typer.echo(json.dumps({"results": [result]}))
+
+
+@app.command()
+@clean_errors()
+def bits(
+    dataset: list[FamilyName] | None = typer.Option(
+        None, help="May be given several times; all that are available when left out.", show_default=False
+    ),
+    budget: list[int] | None = typer.Option(
+        None,
+        "--budget",
+        "-n",
+        min=4,
+        help="Bits per item. May be given several times; 16, 24, 32, 48, 64, 96 and 128 when left out.",
+        show_default=False,
+    ),
+    data_dir: Path | None = DATA_DIR,
+    n_seeds: int = seeds(1),
+    methods: str = typer.Option(
+        "all",
+        help='"ours" (product, free, graph), "peers", or some of them: residual, vivaldi, mds, poincare; pq, opq, rq, '
+        "lsq, each also with -energy, and all of these with -codes: codebooks do not count.",
+    ),
+    again: bool = options.flag("--again", help="Make rows anew that the files in the folder have from this commit."),
+    output: Path | None = OUTPUT,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Keep distances in 16 to 128 bits per item: graphs beside the strongest vectors and codes.
+
+    With a folder to write to, every row is kept as soon as it is there; the next run goes on where this one ended.
+    """
+    with loading():
+        from prodige.reproduce import bits as experiment
+        from prodige.reproduce import families
+
+    groups = {"ours": ",".join(experiment.OURS), "peers": ",".join(experiment.PEERS)}
+    chosen = choose_methods(groups.get(methods, methods), tuple(experiment.METHODS))
+    tables = Tables(experiment, chosen, n_seeds, jobs, output, as_json)
+    tables.make_folder()
+    data, missing = load(dataset, FamilyName, lambda name: families.load(name, data_dir))
+    show_notes(missing, as_json)
+    results = [make_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
+    if as_json:
+        typer.echo(json.dumps({"results": results, "notes": missing}))
 
 
 @app.command()
@@ -322,18 +383,45 @@ def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods")
     return methods
 
 
-def load(names: list[Name] | None, data_dir: Path | None) -> tuple[list[Dataset], list[str]]:
+def make_bits(tables: Tables, family: Family, budgets: list[int], again: bool) -> dict[str, Any]:
+    """Make the tables of one data set, where a file has some rows already the others; write every row at once."""
+    from prodige.graph.atomic import replacing
+    from prodige.reproduce import bits as experiment
+    from prodige.reproduce.figures import render
+    from prodige.reproduce.tables import Plan
+
+    path = None if tables.output is None else tables.output / f"bits-{family.name}"
+    known = None if path is None else experiment.read(Path(f"{path}.json"))
+
+    def keep(result: dict[str, Any]) -> None:
+        if path is not None:
+            write(experiment, path, result)
+
+    with status(tables.as_json) as report:
+        plan = Plan(tables.methods, tables.n_seeds, tables.n_jobs, report)
+        result = experiment.run(family, budgets, plan, known, keep, again)
+    keep(result)
+    if path is not None and any(row["figures"] for row in result["rows"]):
+        with replacing(f"{path}.png") as file:
+            file.write(render(experiment.figure(result), "png"))
+    if not tables.as_json:
+        headers, notes = experiment.headers(result), experiment.notes(result)
+        print_wide_table(headers, experiment.cells(result), experiment.title(result), notes)
+    return result
+
+
+def load(
+    names: Sequence[Any] | None, every: type[StrEnum], read: Callable[[str], Data]
+) -> tuple[list[Data], list[str]]:
     """Load data sets before anything is fitted; return also which ones could not be had and why.
 
     One that is asked for by name must be there. Otherwise one of them is enough: CelebA is not for everybody.
     """
-    from prodige import datasets
-
-    found: list[Dataset] = []
+    found: list[Data] = []
     missing: list[str] = []
-    for name in names or list(Name):
+    for name in names or list(every):
         try:
-            found.append(datasets.load(name.value, data_dir))
+            found.append(read(name.value))
         except FileNotFoundError as error:
             if names:
                 raise

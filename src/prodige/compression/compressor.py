@@ -1,8 +1,8 @@
 """Distance-preserving compression: a data set with a metric becomes a small graph.
 
 What kind of graph depends on the data (:mod:`prodige.compression.selection`). Where paths lead past neighbours (roads,
-trees, points of a plane) it is a graph of neighbours, everywhere else a graph of hubs. New items are attached to it
-(:mod:`prodige.compression.out_of_sample`).
+trees, points of a plane) it is a graph of neighbours, elsewhere a product of graphs or a graph of hubs, whichever is
+better on pairs set aside. New items are attached to it (:mod:`prodige.compression.out_of_sample`).
 """
 
 from __future__ import annotations
@@ -23,18 +23,25 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prodige._validation import check_integer
 from prodige.compression import saving
+from prodige.compression.assignment import ProductOutOfSample
+from prodige.compression.budget import Budget, check_structure
 from prodige.compression.hubs import check_memory, most_hubs
-from prodige.compression.out_of_sample import OutOfSample
+from prodige.compression.objective import Objective, near_weight
+from prodige.compression.out_of_sample import FromAnchors, OutOfSample
 from prodige.compression.selection import Selection
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
+from prodige.graph.product import ProductGraph
 from prodige.metric.duplicates import add_copies, find_copies
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
+
+# The budget where none is given, in numbers an item.
+_NUMBERS = 4.0
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
@@ -51,15 +58,30 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     Parameters
     ----------
-    numbers_per_item : float
-        Memory: one number per vertex and two per edge, hubs included, divided by the items. At least 3. A graph of hubs
-        takes no edges that do not lower its error: where it ends far below, a warning says so.
+    numbers_per_item : float, optional
+        Memory as the paper counts it. Of a graph: one number per vertex and two per edge, hubs included, divided by the
+        items. Of a product: a number for each code and each length, and for each coordinate of a hub. At least 3. A
+        graph of hubs takes no edges that do not lower its error: where it ends far below, a warning says so.
+    bits_per_item : float, optional
+        Memory as files count it: the bits of ``graph_.save(path)``, everything included, divided by the items. Exactly
+        one of the two is given; when both are left out, 4 numbers an item, which suit a handful of items as well as
+        many, while the header of a file alone is more than a handful of items may take in bits.
     metric : str or callable
         Any scikit-learn metric, ``"precomputed"`` for a matrix of distances, or a function of two rows: symmetric,
         and 0 from a row to itself. ``"seuclidean"`` and ``"mahalanobis"`` take variances from the data of the fit.
     n_hubs : int or "auto"
         Virtual vertices to begin with, as far as the budget allows. An integer asks for a graph of hubs whatever the
         data are like; more than 4,634 are refused, as the paths between them take too much memory.
+    structure : {"auto", "graph", "product"}
+        What to fit: ``"graph"`` one with edges between items and hubs, which can be drawn and listed, ``"product"`` a
+        :class:`prodige.ProductGraph`, ``"auto"`` whichever comes out better.
+    objective : {"distances", "neighbors"} or float
+        What to keep. ``"distances"`` is the mean squared error of all pairs. For ``"neighbors"`` the error of each
+        item's nearest 64 counts as much again. A number between 0 and 1 stands between the two. Products follow it in
+        all they learn; graphs of hubs and of neighbours are compared by it.
+    metric_only : bool
+        Whether distances of a product are to be a metric. Without the triangle inequality some metrics that are not
+        Euclidean (edit distances, trees) can be kept a little better.
     method : {"budget", "l0"}
         ``"budget"`` fits, and drops the least important edges. ``"l0"`` does as the paper does: neighbours and random
         edges as candidates, each present with a probability that is learned by the score function under a penalty.
@@ -77,11 +99,11 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     Attributes
     ----------
-    graph_ : Graph
+    graph_ : Graph or ProductGraph
         The result; all that is needed to ask for distances.
     history_ : list of prodige.progress.Record
         One for each step.
-    structure_ : {"hubs", "neighbors", "complete", "star", "l0"}
+    structure_ : {"product", "hubs", "neighbors", "complete", "star", "l0"}
         What kind of graph it became.
     lambda_ : float
         Only of ``method="l0"``: the penalty that met the budget.
@@ -108,11 +130,17 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     _kind = "compressor"
 
+    graph_: Any  # a Graph or a ProductGraph: whoever needs edges knows which
+
     def __init__(
         self,
-        numbers_per_item: float = 4,
+        numbers_per_item: float | None = None,
+        bits_per_item: float | None = None,
         metric: Metric = "euclidean",
         n_hubs: int | Literal["auto"] = "auto",
+        structure: Literal["auto", "graph", "product"] = "auto",
+        objective: Objective = "distances",
+        metric_only: bool = True,
         method: Literal["budget", "l0"] = "budget",
         max_time: float | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -121,8 +149,12 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.numbers_per_item = numbers_per_item
+        self.bits_per_item = bits_per_item
         self.metric = metric
         self.n_hubs = n_hubs
+        self.structure = structure
+        self.objective = objective
+        self.metric_only = metric_only
         self.method = method
         self.max_time = max_time
         self.random_state = random_state
@@ -161,7 +193,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         if self._is_unspent:
             warnings.warn(
-                f"numbers_per_item = {self.numbers_per_item} is not used up: no more edges were found that lower the "
+                f"{self._budget} is not used up: no more edges were found that lower the "
                 f"error, so graph_ has {self.graph_.numbers_per_item:.4g}; give as much, or more hubs than "
                 f"{self.graph_.n_vertices - self.graph_.n_items}",
                 UserWarning,
@@ -193,10 +225,19 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
         first, copy_of = find_copies(space)
         unique = space if first.size == space.n_items else space.take(first)
-        # A copy costs one vertex and one edge of length 0; what it does not need is there for the others.
-        numbers = (self.numbers_per_item * space.n_items - 3 * (space.n_items - first.size)) / first.size
-        selection = Selection(self.n_hubs, self.max_time, self._callbacks(), self.verbose, self.n_jobs, start)
-        selected = selection.fit(unique, numbers, random)
+        selection = Selection(
+            self._budget,
+            self.n_hubs,
+            self.structure,
+            near_weight(self.objective),
+            self.metric_only,
+            self.max_time,
+            self._callbacks(),
+            self.verbose,
+            self.n_jobs,
+            start,
+        )
+        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
         self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
         self.structure_: str = selected.structure
         self.history_ = selected.monitor.history
@@ -206,9 +247,10 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.compression.paper.l0 import fit_l0
 
+        assert self._budget.numbers is not None
         result = fit_l0(
             space,
-            self.numbers_per_item,
+            self._budget.numbers,
             random,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -220,6 +262,12 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.lambda_ = result.lambda_
         self.stopped_ = result.stopped
         self.structure_ = "l0"
+
+    @property
+    def _budget(self) -> Budget:
+        """What was asked for."""
+        numbers = _NUMBERS if self.numbers_per_item is None and self.bits_per_item is None else self.numbers_per_item
+        return Budget(numbers, self.bits_per_item)
 
     def _callbacks(self) -> Sequence[Callback]:
         """Return the callbacks, made to hear of losses in the data's own squared distances."""
@@ -237,7 +285,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         unit = self._unit
         if unit == 1:
             return
-        edges, graph = self.graph_.edges, self.graph_
+        graph = self.graph_
+        assert isinstance(graph, Graph)  # squares of such distances are beyond single precision: no product was tried
+        edges = graph.edges
         self.graph_ = Graph.from_edges(
             edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
         )
@@ -264,15 +314,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
         count_threads(self.n_jobs)
         check_callbacks(self.callbacks)
-        numbers = self.numbers_per_item
-        if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
-            raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")
-        least = (n_items + 2 * (n_items - 1)) / n_items
-        if numbers < least - 1e-9:
-            raise ValueError(
-                f"numbers_per_item = {numbers} is too small: a connected graph of {n_items} items needs {n_items - 1} "
-                f"edges, which is {least:.4g} numbers an item; give at least {math.ceil(least * 1000) / 1000:.4g}"
-            )
+        check_structure(self.structure, self.n_hubs, self.method)
+        near_weight(self.objective)
+        if not isinstance(self.metric_only, (bool, np.bool_)):
+            raise TypeError(f"metric_only must be True or False, got {self.metric_only!r}")
+        self._budget.check(n_items)
+        if self.method == "l0" and self.bits_per_item is not None:
+            raise ValueError("method 'l0' counts numbers, as the paper does; give numbers_per_item, not bits_per_item")
+        numbers = self._budget.numbers_of_edges(n_items)
         if self.n_hubs != "auto":
             n_hubs = check_integer("n_hubs", self.n_hubs, 1, n_items)
             check_memory(min(n_hubs, most_hubs(n_items, numbers)))
@@ -388,10 +437,10 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def _transform(self, X: Any) -> NDArray[np.float32]:
         return np.concatenate(list(self._out_of_sample().distances(X, self.anchors_)))
 
-    def insert(self, X: Any) -> Graph:
+    def insert(self, X: Any) -> Any:
         """Return a graph with new items attached, each within the budget per item; this estimator stays as it is.
 
-        The new items come after the old ones and before the hubs.
+        The new items come after the old ones and, in a graph, before the hubs.
 
         Parameters
         ----------
@@ -409,18 +458,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_is_fitted(self)
         return self._out_of_sample().insert(self._check_data(X, reset=False))
 
-    def _out_of_sample(self) -> OutOfSample:
+    def _out_of_sample(self) -> OutOfSample | ProductOutOfSample:
         """Return what attaches new rows to the graph."""
-        return OutOfSample(
-            self.graph_,
-            self.anchors_,
-            self._anchor_rows,
-            self.metric,
-            self._parameters,
-            self._unit,
-            self.numbers_per_item,
-            self.n_jobs,
+        from_anchors = FromAnchors(
+            self.anchors_, self._anchor_rows, self.metric, self._parameters, self._unit, self.n_jobs
         )
+        if isinstance(self.graph_, ProductGraph):
+            return ProductOutOfSample(self.graph_, from_anchors)
+        return OutOfSample(self.graph_, from_anchors, self._budget.numbers_of_edges(self.graph_.n_items))
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -34,34 +34,79 @@ class Attachments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OutOfSample:
-    """A fitted graph, and what distances of new rows to it are measured by.
+class FromAnchors:
+    """What distances of new rows to the anchors of a fit are measured by.
 
     Attributes
     ----------
-    graph : Graph
     anchors : ndarray of int64, shape [A]
         Items whose distances say where a new one belongs.
-    anchor_rows : array or sparse matrix, shape [A, D]
+    rows : array or sparse matrix, shape [A, D]
         Their rows in the data.
     metric : str or callable
     parameters : dict
         What the metric took from the data of the fit.
     unit : float
         What distances were measured in.
-    numbers_per_item : float
-        Budget of each new item.
     n_jobs : int, optional
     """
 
-    graph: Graph
     anchors: NDArray[np.int64]
-    anchor_rows: Any
+    rows: Any
     metric: Metric
     parameters: dict[str, NDArray[np.float64]]
     unit: float
-    numbers_per_item: float
     n_jobs: int | None
+
+    def measure(self, X: Any) -> NDArray[np.float32]:
+        """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
+        with np.errstate(over="ignore"):
+            if self.metric == "precomputed":
+                if (X < 0).any():
+                    raise ValueError(f"distances must be 0 or more, got {X.min()}")
+                target = in_units(X[:, self.anchors], self.unit)
+            else:
+                space = Space(self.rows, self.metric, self.unit, self.n_jobs, self.parameters)
+                target = space.to_others(X)
+        too_far = np.flatnonzero(~(target.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self.unit)))
+        if too_far.size:
+            raise ValueError(
+                f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
+                f"its distances, divided by {self.unit:.3g}, must not be above {_FARTHEST:.0e}"
+            )
+        return target
+
+
+@dataclass(frozen=True)
+class OutOfSample:
+    """A fitted graph, and what distances of new rows to it are measured by.
+
+    Attributes
+    ----------
+    graph : Graph
+    from_anchors : FromAnchors
+    numbers_per_item : float
+        Budget of each new item.
+    """
+
+    graph: Graph
+    from_anchors: FromAnchors
+    numbers_per_item: float
+
+    @property
+    def anchors(self) -> NDArray[np.int64]:
+        """Items whose distances say where a new one belongs."""
+        return self.from_anchors.anchors
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Threads."""
+        return self.from_anchors.n_jobs
+
+    @property
+    def unit(self) -> float:
+        """What distances were measured in."""
+        return self.from_anchors.unit
 
     @property
     def points(self) -> NDArray[np.int64]:
@@ -75,22 +120,8 @@ class OutOfSample:
         return (self.numbers_per_item - 1) / 2
 
     def to_anchors(self, X: Any) -> NDArray[np.float32]:
-        """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
-        with np.errstate(over="ignore"):
-            if self.metric == "precomputed":
-                if (X < 0).any():
-                    raise ValueError(f"distances must be 0 or more, got {X.min()}")
-                target = in_units(X[:, self.anchors], self.unit)
-            else:
-                space = Space(self.anchor_rows, self.metric, self.unit, self.n_jobs, self.parameters)
-                target = space.to_others(X)
-        too_far = np.flatnonzero(~(target.max(axis=1) <= min(_FARTHEST, _FARTHEST_OF_ALL / self.unit)))
-        if too_far.size:
-            raise ValueError(
-                f"X[{too_far[0]}] is too far from the items the graph was fitted to ({too_far.size} such rows): "
-                f"its distances, divided by {self.unit:.3g}, must not be above {_FARTHEST:.0e}"
-            )
-        return target
+        """Return the distances of rows to the anchors, in units."""
+        return self.from_anchors.measure(X)
 
     def attach(self, X: Any, n_arcs: int) -> Attachments:
         """Find the best points for rows, each row by itself."""

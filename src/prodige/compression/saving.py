@@ -13,6 +13,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from prodige._validation import MAX_INT32, check_integer, check_number
+from prodige.compression.budget import check_structure
+from prodige.compression.objective import near_weight
 from prodige.graph import container, file
 from prodige.graph.header import shortened
 from prodige.metric.space import Space
@@ -21,8 +23,20 @@ if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
 
 # Parameters that a file keeps; the others are of no use to a compressor that is fitted.
-PARAMETERS = ("numbers_per_item", "metric", "n_hubs", "method", "max_time")
-STRUCTURES = ("hubs", "neighbors", "complete", "star", "l0")
+PARAMETERS = (
+    "numbers_per_item",
+    "bits_per_item",
+    "metric",
+    "n_hubs",
+    "structure",
+    "objective",
+    "metric_only",
+    "method",
+    "max_time",
+)
+# Of files that were written before there were products.
+_EARLIER = {"bits_per_item": None, "structure": "auto", "objective": "distances", "metric_only": True}
+STRUCTURES = ("product", "hubs", "neighbors", "complete", "star", "l0")
 STOPPED = ("finished", "callback", "interrupt")
 
 _KEYS = ("graph", "parameters", "structure", "stopped", "unit", "n_features", "rows", "lambda")
@@ -121,10 +135,20 @@ def decode(contents: container.Contents) -> tuple[dict[str, Any], dict[str, Any]
 
 def check_parameters(parameters: Any) -> dict[str, Any]:
     """Return the parameters that a file holds."""
+    if isinstance(parameters, dict) and set(parameters) == set(PARAMETERS) - set(_EARLIER):
+        parameters = parameters | _EARLIER
     if not isinstance(parameters, dict) or set(parameters) != set(PARAMETERS):
         raise ValueError(f"the parameters should be {', '.join(PARAMETERS)}")
-    if type(parameters["numbers_per_item"]) not in (int, float) or not 1 < parameters["numbers_per_item"] < MAX_INT32:
-        raise ValueError(f"numbers_per_item = {shortened(parameters['numbers_per_item'])} cannot be right")
+    for name, least in (("numbers_per_item", 1), ("bits_per_item", 0)):
+        value = parameters[name]
+        if value is not None and (type(value) not in (int, float) or not least < value < MAX_INT32):
+            raise ValueError(f"{name} = {shortened(value)} cannot be right")
+    if parameters["numbers_per_item"] is not None and parameters["bits_per_item"] is not None:
+        raise ValueError("it has two budgets")
+    near_weight(parameters["objective"])
+    check_structure(parameters["structure"], parameters["n_hubs"], parameters["method"])
+    if type(parameters["metric_only"]) is not bool:
+        raise TypeError(f"metric_only = {shortened(parameters['metric_only'])} is neither true nor false")
     if not isinstance(parameters["metric"], str):
         raise TypeError(f"metric = {shortened(parameters['metric'])} is no name")
     if parameters["n_hubs"] != "auto":

@@ -1,25 +1,30 @@
 """Which kind of graph suits a data set and a budget, by fitting those that may.
 
 A handful of items keep all their distances. A budget of not one edge beyond a tree gets a star or a tree of neighbours.
-All others get a graph of hubs, unless shortest paths seem to lead past neighbours: then a graph of neighbours is fitted
-first, and hubs only if it has an error. The better one is taken.
+All others get a product of graphs, unless shortest paths seem to lead past neighbours: then a graph of neighbours is
+fitted first, and others only if it has an error. A graph of hubs is fitted beside the product. What is taken is best on
+pairs that none of them has seen (:class:`~prodige.compression.objective.Validation`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from prodige import _core
+from prodige.compression.budget import AnyGraph, Budget
+from prodige.compression.exponents import choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
 from prodige.compression.neighbors import fit_local, looks_local
+from prodige.compression.objective import NearPairs, Validation
+from prodige.compression.products import N_SWEEPS, fit_product
 from prodige.graph.graph import Graph
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
@@ -35,8 +40,8 @@ _N_LANDMARKS = 4096
 _LANDMARK_TIME = 0.15
 _N_TRIED = 64
 
-# Blocks of landmarks that graphs are compared by.
-_N_BLOCKS = 16
+# Where time is limited: what a product gets of what is left when a graph of hubs is fitted as well.
+_PRODUCT_TIME = 0.6
 
 # A fit that uses less of its budget says so.
 _SPENT = 0.6
@@ -44,13 +49,23 @@ _SPENT = 0.6
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
 
-Structure = Literal["hubs", "neighbors", "complete", "star", "l0"]
+# Where there is a product already, a graph of hubs is tried first: the steps of a trial; the numbers an item beyond
+# which such graphs hardly gain; and by how much the trial's error may be above the product's for the whole run to be
+# worth while.
+_TRIAL_STEPS = N_STEPS // 4
+_TRIAL_NUMBERS = 4.0
+_TRIAL_CHANCE = 1.5
+
+# Bits of weights in a packed graph: the most that the budget allows.
+_WEIGHT_BITS = (16, 12, 10, 8, 7, 6, 5)
+
+Structure = Literal["hubs", "neighbors", "product", "complete", "star", "l0"]
 
 
 class Selected(NamedTuple):
     """The graph that was taken, of which kind it is, how its run went, and whether much of the budget is left."""
 
-    graph: Graph
+    graph: AnyGraph
     structure: Structure
     monitor: Monitor
     is_unspent: bool = False
@@ -60,23 +75,20 @@ class Selected(NamedTuple):
 class Fit:
     """A graph that may be taken, and the run that fitted it."""
 
-    graph: FittedGraph
+    graph: AnyGraph
     structure: Structure
     monitor: Monitor
+    validation: Validation
+    n_jobs: int | None
 
     @cached_property
     def error(self) -> float:
-        """Mean squared residual over some landmarks; measured only where it decides something."""
-        return self.graph.error(np.arange(min(_N_BLOCKS, self.graph.landmarks.n_blocks), dtype=np.int32))
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the error is rounding."""
-        return self.error <= (_EXACT * self.graph.landmarks.scale) ** 2
+        """What the objective says of pairs set aside; measured only where it decides something."""
+        return self.monitor.insist(lambda: self.validation.error(self.graph, self.n_jobs))
 
     def take(self, is_unspent: bool = False) -> Selected:
         """Return it as the one that was taken."""
-        return Selected(self.graph.freeze(), self.structure, self.monitor, is_unspent)
+        return Selected(self.graph, self.structure, self.monitor, is_unspent)
 
 
 @dataclass(frozen=True)
@@ -85,69 +97,37 @@ class Selection:
 
     Attributes
     ----------
+    asked : Budget
+        What the user gave, for messages: copies of items may leave less.
+    near_weight : float
+        How much near pairs count, as :func:`prodige.compression.objective.near_weight` has it.
     start : float
         When the fit began, by ``time.perf_counter``.
     """
 
+    asked: Budget
     n_hubs: int | Literal["auto"]
+    structure: Literal["auto", "graph", "product"]
+    near_weight: float
+    metric_only: bool
     max_time: float | None
     callbacks: Sequence[Callback]
     verbose: int
     n_jobs: int | None
-    start: float
+    start: float = field(default_factory=time.perf_counter)
 
-    def fit(self, space: Space, numbers_per_item: float, random: np.random.RandomState) -> Selected:
+    def fit(self, space: Space, budget: Budget, random: np.random.RandomState) -> Selected:
         """Return the best graph of distinct items within a budget."""
-        n = space.n_items
-        if n * (n - 1) + n <= numbers_per_item * n:
-            return Selected(complete_graph(space), "complete", Monitor(0))
+        if self.structure != "product" and (complete := complete_graph(space, budget)) is not None:
+            return Selected(complete, "complete", Monitor(0))
         landmarks = Landmarks.draw(space, self._count_landmarks(space), random)
-        if int((numbers_per_item - 3) * n) < 1:  # not one edge to spare: a hub of its own is too much
-            return self._fit_tree(space, landmarks, numbers_per_item)
-        return self._fit_graph(space, landmarks, numbers_per_item, random)
+        return Choice(self, space, landmarks, budget, random).best()
 
-    def _fit_tree(self, space: Space, landmarks: Landmarks, numbers_per_item: float) -> Selected:
-        """Return the best star around an item, or a tree of neighbours where it is better."""
-        star = Fit(star_graph(landmarks, count_threads(self.n_jobs)), "star", Monitor(0))
-        monitor = self._monitor(N_LOCAL_STEPS)
-        if not self._tries_neighbors(space, monitor.in_a_hurry, np.random.RandomState(0)):
-            return star.take()
-        tree = fit_local(space, landmarks, numbers_per_item, monitor, 0, self.n_jobs)
-        fit = Fit(tree, "neighbors", monitor)
-        return (fit if fit.error < star.error else star).take()
-
-    def _fit_graph(
-        self, space: Space, landmarks: Landmarks, numbers_per_item: float, random: np.random.RandomState
-    ) -> Selected:
-        """Return a graph of hubs, or one of neighbours where it is no worse."""
-        seed = int(random.randint(2**31))
-        hurried = self._monitor(N_LOCAL_STEPS, share=0.5).in_a_hurry
-        local: Fit | None = None
-        if self._tries_neighbors(space, hurried, random):
-            monitor = self._monitor(N_LOCAL_STEPS, share=0.5)
-            graph = fit_local(space, landmarks, numbers_per_item, monitor, seed, self.n_jobs)
-            local = Fit(graph, "neighbors", monitor)
-            if local.is_exact:
-                return local.take()
-        hubs = self._fit_hubs(landmarks, numbers_per_item, seed, local)
-        if local is not None and local.error <= hubs.error:
-            local.monitor.stopped = hubs.monitor.stopped
-            return local.take()
-        is_over = hubs.monitor.stopped == "finished" and not hurried
-        is_small = hubs.graph.numbers_per_item < _SPENT * numbers_per_item
-        return hubs.take(is_unspent=is_over and is_small and not hubs.is_exact)
-
-    def _fit_hubs(self, landmarks: Landmarks, numbers_per_item: float, seed: int, before: Fit | None) -> Fit:
-        """Fit a graph of hubs; it does not go beyond its start where the run before was stopped."""
-        monitor = self._monitor(N_STEPS)
-        if before is not None and before.monitor.stopped != "finished":
-            # Who stopped one run does not want another: hubs as they start, thinned.
-            monitor.stopped, monitor.history = before.monitor.stopped, before.monitor.history
-        n_hubs = None if self.n_hubs == "auto" else self.n_hubs
-        return Fit(fit_hubs(landmarks, numbers_per_item, n_hubs, monitor, seed, self.n_jobs), "hubs", monitor)
-
-    def _tries_neighbors(self, space: Space, hurried: bool, random: np.random.RandomState) -> bool:
-        return self.n_hubs == "auto" and not hurried and looks_local(space, random)
+    def monitor(self, n_steps: int, share: float = 1.0) -> Monitor:
+        """Return the monitor of a run that gets a share of the time left."""
+        spent = time.perf_counter() - self.start
+        limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
+        return Monitor(n_steps, limit, spent, self.callbacks, self.verbose)
 
     def _count_landmarks(self, space: Space) -> int:
         """Return how many landmarks there is time for."""
@@ -163,18 +143,146 @@ class Selection:
                 break
         return int(np.clip(possible, _core.LANES, _N_LANDMARKS))
 
-    def _monitor(self, n_steps: int, share: float = 1.0) -> Monitor:
-        """Return the monitor of a run that gets a share of the time left."""
-        spent = time.perf_counter() - self.start
-        limit = None if self.max_time is None else spent + share * max(self.max_time - spent, 0)
-        return Monitor(n_steps, limit, spent, self.callbacks, self.verbose)
+
+class Choice:
+    """The graphs that may suit one data set, fitted one after the other as far as that is worth while.
+
+    Parameters
+    ----------
+    how : Selection
+    space : Space
+        Distinct items.
+    landmarks : Landmarks
+    budget : Budget
+    random : RandomState
+    """
+
+    def __init__(
+        self, how: Selection, space: Space, landmarks: Landmarks, budget: Budget, random: np.random.RandomState
+    ) -> None:
+        self.how = how
+        self.space = space
+        self.landmarks = landmarks
+        self.budget = budget
+        self.random = random
+        self.seed = int(random.randint(2**31))
+        self.numbers = budget.numbers_of_edges(space.n_items)
+        self.near = NearPairs.find(space, how.near_weight, landmarks.sources.size)
+        self.validation = Validation(space, landmarks, self.near, how.near_weight, random)
+
+    def best(self) -> Selected:
+        """Return the best of what was fitted."""
+        hurried = self.how.monitor(N_LOCAL_STEPS, share=0.5).in_a_hurry
+        fits: list[Fit] = []
+        if self._wants_graph and (local := self._fit_local(hurried)) is not None:
+            fits.append(local)
+            if local.error <= (_EXACT * self.landmarks.scale) ** 2:
+                return local.take()
+        is_stopped = bool(fits) and fits[0].monitor.stopped != "finished"
+        if self._wants_product and not is_stopped and (product := self._fit_product(hurried)) is not None:
+            fits.append(product)
+            is_stopped = product.monitor.stopped != "finished"
+        if self._wants_graph and (not fits or not (hurried or is_stopped)):
+            fits += self._fit_hubs(fits)
+        if not fits:
+            raise ValueError(too_small(self.how.asked, self.space.n_items))
+        best = min(fits, key=lambda fit: fit.error) if len(fits) > 1 else fits[0]
+        best.monitor.stopped = fits[-1].monitor.stopped
+        return best.take(is_unspent=best.structure == "hubs" and self._is_unspent(best, hurried))
+
+    @property
+    def _wants_product(self) -> bool:
+        return self.how.structure != "graph" and self.how.n_hubs == "auto" and self.space.unit == 1
+
+    @property
+    def _wants_graph(self) -> bool:
+        """Whether there is to be a graph with edges, and room for a tree at least."""
+        n = self.space.n_items
+        return self.how.structure != "product" and self.numbers * n >= n + 2 * (n - 1) - 1e-9
+
+    def _is_unspent(self, fit: Fit, hurried: bool) -> bool:
+        is_small = self.budget.numbers is not None and fit.graph.numbers_per_item < _SPENT * self.budget.numbers
+        is_exact = fit.error <= (_EXACT * self.landmarks.scale) ** 2
+        return fit.monitor.stopped == "finished" and is_small and not hurried and not is_exact
+
+    # -- kinds of graphs ---------------------------------------------------------------------------------------------
+
+    def _fit_local(self, hurried: bool) -> Fit | None:
+        """Fit a graph of neighbours where paths seem to lead past them."""
+        if self.how.n_hubs != "auto" or hurried or not looks_local(self.space, self.random):
+            return None
+        monitor = self.how.monitor(N_LOCAL_STEPS, share=0.5)
+        graph = fit_local(self.space, self.landmarks, self.numbers, monitor, self.seed, self.how.n_jobs)
+        return self._packed(graph.freeze(), "neighbors", monitor)
+
+    def _fit_product(self, hurried: bool) -> Fit | None:
+        """Fit a product of graphs; None where the budget has no room for one."""
+        share = _PRODUCT_TIME if self._wants_graph and not hurried else 1.0
+        monitor = self.how.monitor(N_SWEEPS, share)
+        is_short = hurried or (
+            self.how.max_time is not None and trial_size(self.space) > self.landmarks.target.size / 4
+        )
+        exponents = choose_exponents(self.space, self.budget, self.how.metric_only, is_short, self.seed)
+        random = np.random.RandomState(self.seed)
+        graph = fit_product(self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs)
+        return None if graph is None else self._fit(graph, "product", monitor)
+
+    def _fit_hubs(self, fits: list[Fit]) -> list[Fit]:
+        """Fit a graph of hubs, unless a short run shows that others are far better; none if it is too large."""
+        if self.numbers * self.space.n_items < 3 * self.space.n_items + 1:  # not one edge to spare for a hub
+            return [self._fit_star()]
+        if fits:
+            trial = self._run_hubs(min(self.numbers, _TRIAL_NUMBERS), _TRIAL_STEPS)
+            if trial is None or trial.error > _TRIAL_CHANCE * min(fit.error for fit in fits):
+                return []
+        fit = self._run_hubs(self.numbers, N_STEPS)
+        return [] if fit is None else [fit]
+
+    def _run_hubs(self, numbers: float, n_steps: int) -> Fit | None:
+        monitor = self.how.monitor(n_steps)
+        n_hubs = None if self.how.n_hubs == "auto" else self.how.n_hubs
+        graph = fit_hubs(self.landmarks, numbers, n_hubs, monitor, self.seed, self.how.n_jobs)
+        return self._packed(graph.freeze(), "hubs", monitor)
+
+    def _fit_star(self) -> Fit:
+        """Return the best star around an item."""
+        graph = star_graph(self.landmarks, count_threads(self.how.n_jobs)).freeze()
+        fit = self._packed(graph, "star", Monitor(0))
+        assert fit is not None
+        return fit
+
+    def _packed(self, graph: Graph, structure: Structure, monitor: Monitor) -> Fit | None:
+        """Measure a graph as it will be in its file; None where it does not fit into the budget."""
+        if self.budget.bits is not None and not self.budget.allows(graph):
+            rounded = (graph.rounded(bits) for bits in _WEIGHT_BITS)
+            graph = next((some for some in rounded if self.budget.allows(some)), graph)
+            if not self.budget.allows(graph):
+                return None
+        return self._fit(graph, structure, monitor)
+
+    def _fit(self, graph: AnyGraph, structure: Structure, monitor: Monitor) -> Fit:
+        return Fit(graph, structure, monitor, self.validation, self.how.n_jobs)
 
 
-def complete_graph(space: Space) -> Graph:
-    """Return the graph of all distances, for a handful of items."""
+def too_small(budget: Budget, n_items: int) -> str:
+    """Return what to say of a budget that allows no graph at all."""
+    return (
+        f"{budget} is too small: no connected graph of {n_items} different items fits into it; of so few items a file "
+        "is mostly its header, so give more, or count numbers_per_item"
+        if budget.bits is not None and n_items < 1000
+        else f"{budget} is too small for a connected graph of {n_items} different items; give more"
+    )
+
+
+def complete_graph(space: Space, budget: Budget) -> Graph | None:
+    """Return the graph of all distances, for a handful of items; None where the budget does not allow it."""
     n = space.n_items
+    size = budget.numbers_of_edges(n) if budget.numbers is not None else (budget.bits or 0) / 8
+    if n * (n - 1) + n > size * n:  # an edge of a file takes more than eight bits
+        return None
     i, j = np.triu_indices(n, 1)
-    return Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
+    graph = Graph.from_edges(i, j, space.distances(np.arange(n))[i, j], n_vertices=n)
+    return graph if budget.allows(graph) else None
 
 
 def star_graph(landmarks: Landmarks, n_jobs: int = 1) -> FittedGraph:

@@ -5,6 +5,6 @@ page for the browser (:mod:`~prodige.drawing.viewer`) or part of the page about 
 """
 
 from prodige.drawing.layout import place
-from prodige.drawing.plots import plot_bits, plot_degrees, plot_distances, plot_graph, plot_history
+from prodige.drawing.plots import plot_bits, plot_degrees, plot_distances, plot_front, plot_graph, plot_history
 
-__all__ = ["place", "plot_bits", "plot_degrees", "plot_distances", "plot_graph", "plot_history"]
+__all__ = ["place", "plot_bits", "plot_degrees", "plot_distances", "plot_front", "plot_graph", "plot_history"]

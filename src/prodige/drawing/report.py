@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from prodige import baselines
 from prodige.compression.compressor import DistanceCompressor
+from prodige.drawing.plots.bits import NAMES, OURS
 from prodige.graph.atomic import StrPath, replacing
-from prodige.graph.file import size as file_size
+from prodige.graph.graph import Graph
+from prodige.graph.product import ProductGraph
 from prodige.metric.evaluation import Report, evaluate
 from prodige.metric.space import Space
 from prodige.provenance import provenance
@@ -46,16 +48,14 @@ class Entry:
     ----------
     method : str
         As :func:`prodige.drawing.plots.plot_bits` knows it.
-    label : str
     numbers_per_item, bits_per_item : float
-        As the paper counts, and 8 times the bytes of a file; vectors in float32.
+        As the paper counts, and 8 times the bytes of a file; vectors in float32, unless they are asked for in bits.
     report : Report
     seconds : float or None
         Of the fit.
     """
 
     method: str
-    label: str
     numbers_per_item: float
     bits_per_item: float
     report: Report
@@ -71,13 +71,13 @@ def write_report(
     command: str | None = None,
     notes: Sequence[str] = (),
     measured: Report | None = None,
-    bits: int | None = None,
     random_state: int | np.random.RandomState | None = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Write a page about a fit: data, settings, curves, degrees, errors beside other methods, and how to repeat it.
 
-    Star, MDS and PCA are fitted for comparison, with as many numbers an item as the graph may have.
+    Star, MDS, PCA and residual coordinates are fitted for comparison, with as many numbers or bits an item as the graph
+    may have. Of a product of graphs there are no degrees, and the picture shows items joined to their nearest.
 
     Parameters
     ----------
@@ -95,8 +95,6 @@ def write_report(
         To be mentioned below the errors.
     measured : Report, optional
         Errors of the graph, if they are known already.
-    bits : int, optional
-        Of the weights in the file, whose size is told; see :meth:`prodige.Graph.save`.
     random_state : int, RandomState or None
         Seed of MDS and of the pairs that are compared.
     tell : callable
@@ -113,10 +111,10 @@ def write_report(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "run.html")
     ...     write_report(path, compressor, X, name="60 points")
-    ...     "<title>60 points as a graph</title>" in path.read_text()
+    ...     "<title>60 points as a product of graphs</title>" in path.read_text()
     True
     """
-    page = make_page(compressor, X, name, command, notes, measured, bits, random_state, tell)
+    page = make_page(compressor, X, name, command, notes, measured, random_state, tell)
     with replacing(str(path)) as file:
         file.write(page.encode())
 
@@ -128,7 +126,6 @@ def make_page(
     command: str | None,
     notes: Sequence[str],
     measured: Report | None,
-    bits: int | None,
     random_state: int | np.random.RandomState | None,
     tell: Callable[[str], None],
 ) -> str:
@@ -140,19 +137,16 @@ def make_page(
     space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
     if space.n_items != graph.n_items:
         raise ValueError(f"X must be what compressor was fitted to: {graph.n_items} items, got {space.n_items}")
-    entries = compare(compressor, space, measured, bits, random_state, tell)
+    entries = compare(compressor, space, measured, random_state, tell)
     tell("drawing")
     ours = entries[0]
     command = in_python(compressor) if command is None else command
     drawn = svg.draw(compressor, space, entries, random_state)
-    title = f"{name or f'{graph.n_items:,} items'} as a graph"
+    title = f"{name or f'{graph.n_items:,} items'} as a {NAMES[ours.method]}"
     curves = drawn.pop("curves", None)
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(title),
-        lead=escape(
-            f"{graph.n_items:,} items, {graph.n_hubs:,} hubs and {graph.n_edges:,} edges: the distance between two "
-            "items is the length of their shortest path."
-        ),
+        lead=escape(describe_graph(graph)),
         tiles="".join(tile(value, label) for label, value in headline(ours).items()),
         comparison=error_table(entries),
         remarks="".join(f"<p>{escape(note)}</p>" for note in [*remarks(entries), *notes]),
@@ -174,7 +168,6 @@ def compare(
     compressor: DistanceCompressor,
     space: Space,
     measured: Report | None,
-    bits: int | None,
     random_state: int | np.random.RandomState | None,
     tell: Callable[[str], None],
 ) -> list[Entry]:
@@ -185,31 +178,67 @@ def compare(
         measured = evaluate(graph, space, k=N_NEIGHBORS, random_state=random_state)
     history = compressor.history_
     seconds = history[-1].seconds if history else None
-    entries = [Entry("graph", "graph", graph.numbers_per_item, 8 * file_size(graph, bits) / n, measured, seconds)]
-    size = max(1, math.floor(compressor.numbers_per_item))
-    common: dict[str, Any] = {"metric": space.metric, "n_jobs": compressor.n_jobs}
-    others: dict[str, Any] = {
-        "mds": baselines.MDS(min(size, n), random_state=random_state, n_steps=N_MDS_STEPS, **common),
-        "star": baselines.Star(**common),
-    }
-    if space.metric == "euclidean" and not scipy.sparse.issparse(space.X):
-        others["pca"] = baselines.PCA(min(size, *space.X.shape), n_jobs=compressor.n_jobs)
-    for method, model in others.items():
-        label = {"mds": "MDS", "star": "star", "pca": "PCA"}[method]
-        tell(f"comparing with {label}")
+    method = "graph" if isinstance(graph, Graph) else "product"
+    entries = [Entry(method, graph.numbers_per_item, graph.bits_per_item, measured, seconds)]
+    for method, model in others(compressor, space, random_state).items():
+        tell(f"comparing with {NAMES[method]}")
         began = time.perf_counter()
         model.fit(space.X)
         seconds = time.perf_counter() - began
         report = evaluate(model, space, k=N_NEIGHBORS, random_state=random_state)
         numbers = model.numbers_per_item
-        entries.append(Entry(method, label, numbers, 32 * (numbers + model.shared_numbers / n), report, seconds))
+        bits = model.bits_per_item_ if method == "residual" else 32 * (numbers + model.shared_numbers / n)
+        entries.append(Entry(method, numbers, bits, report, seconds))
     return entries
+
+
+def others(
+    compressor: DistanceCompressor, space: Space, random_state: int | np.random.RandomState | None
+) -> dict[str, Any]:
+    """Return what to compare with, by name, in the size that was asked for: numbers, or bits as far as these go."""
+    budget, n = compressor._budget, space.n_items
+    common: dict[str, Any] = {"metric": space.metric, "n_jobs": compressor.n_jobs}
+    seeded = common | {"random_state": random_state}
+    size = max(1, math.floor(budget.numbers or (budget.bits or 0) / 32))
+    flat = space.metric == "euclidean" and not scipy.sparse.issparse(space.X)
+    most = min(size, *space.X.shape) if flat else min(size, n)
+    found: dict[str, Any] = {
+        "mds": baselines.MDS(min(size, n), n_steps=N_MDS_STEPS, **seeded),
+        "star": baselines.Star(**common),
+    }
+    if flat:
+        found["pca"] = baselines.PCA(most, n_jobs=compressor.n_jobs)
+    found["residual"] = baselines.ResidualCoordinates(most, bits_per_item=budget.bits, **seeded)
+    return found
 
 
 def in_python(compressor: DistanceCompressor) -> str:
     """Return an estimator as one writes it, without callbacks, which nobody could repeat."""
     plain = type(compressor)(**(compressor.get_params() | {"callbacks": None, "verbose": 0}))
     return " ".join(f"{plain!r}.fit(X)".split())
+
+
+def describe_graph(graph: Graph | ProductGraph) -> str:
+    """Return what distances are made of, in a sentence or two.
+
+    Examples
+    --------
+    >>> from prodige import Graph
+    >>> from prodige.drawing.report import describe_graph
+    >>> describe_graph(Graph.from_edges([0, 1], [1, 2], 1.0))
+    '3 items, 0 hubs and 2 edges: the distance between two items is the length of their shortest path.'
+    """
+    if isinstance(graph, Graph):
+        return (
+            f"{graph.n_items:,} items, {graph.n_hubs:,} hubs and {graph.n_edges:,} edges: the distance between two "
+            "items is the length of their shortest path."
+        )
+    promise = "a metric" if graph.is_metric else "not promised to be a metric"
+    return (
+        f"{graph.n_items:,} items at {graph.n_hubs:,} hubs of {graph.n_factors:,} graphs: an item is one hub in each, "
+        "and a length of its own. Shortest paths in all of them add up to the distance between two items, by power "
+        f"{graph.power:g} and gauge {graph.gauge:g}; it is {promise}."
+    )
 
 
 def headline(entry: Entry) -> dict[str, str]:
@@ -230,7 +259,8 @@ def remarks(entries: list[Entry]) -> list[str]:
     report = entries[0].report
     lines = [
         f"One constant for all distances would have a mean squared error of {number(report.variance)}. Bits are those "
-        "of the saved file, and 32 for each number of a vector; what is shared by all items counts."
+        "of the saved file, and 32 for each number of a vector unless these are rounded to a budget in bits; what is "
+        "shared by all items counts."
     ]
     if report.n_sources < report.n_items:
         lines.append(f"Errors are over the pairs of {report.n_sources:,} items, drawn at random, with all items.")
@@ -318,7 +348,7 @@ def error_table(entries: list[Entry]) -> str:
     for entry in entries:
         report = entry.report
         cells = (
-            entry.label,
+            NAMES[entry.method],
             number(entry.numbers_per_item),
             number(entry.bits_per_item),
             number(report.mse),
@@ -327,6 +357,6 @@ def error_table(entries: list[Entry]) -> str:
             share(report.recall),
             "" if entry.seconds is None else f"{entry.seconds:.1f}",
         )
-        kind = ' class="ours"' if entry.method == "graph" else ""
+        kind = ' class="ours"' if entry.method in OURS else ""
         body.append(f"<tr{kind}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
     return f'<table class="figures"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'

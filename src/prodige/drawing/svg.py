@@ -10,6 +10,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from prodige.drawing import plots
+from prodige.drawing.viewer.neighbors import N_NEIGHBORS, neighbor_graph
+from prodige.graph.graph import Graph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from prodige.compression.compressor import DistanceCompressor
     from prodige.drawing.report import Entry
+    from prodige.graph.product import ProductGraph
     from prodige.metric.space import Space
 
 # Stands for the colour of the page's text, which only the page knows; no plot has it otherwise.
@@ -32,17 +35,14 @@ def draw(
     entries: Sequence[Entry],
     random_state: int | np.random.RandomState | None,
 ) -> dict[str, str]:
-    """Return the pictures as HTML, by name; no ``curves`` where a fit had no steps."""
+    """Return the pictures as HTML, by name; no ``curves`` where a fit had no steps, no ``degrees`` without edges."""
     from matplotlib.figure import Figure
 
     graph, found = compressor.graph_, {}
     with in_ink():
         if compressor.history_:
-            figure = Figure(figsize=(10.5, 2.9), layout="constrained")
-            for ax, (y, x) in zip(figure.subplots(1, 3), CURVES, strict=True):
-                plots.plot_history(compressor, y, x, ax=ax)  # type: ignore[arg-type]
-            found["curves"] = as_html(figure, "curves", "Loss by step and by time, and numbers per item by step.")
-        if graph.n_edges:
+            found["curves"] = draw_curves(compressor)
+        if isinstance(graph, Graph) and graph.n_edges:
             figure = Figure(figsize=(5, 3.6), layout="constrained")
             plots.plot_degrees(graph, ax=figure.subplots())
             found["degrees"] = as_html(figure, "degrees", "Vertices by their number of edges.")
@@ -60,14 +60,37 @@ def draw(
             figure = Figure(figsize=(5, 3.6), layout="constrained")
             plots.plot_bits(rows, ax=figure.subplots())
             found["bits"] = as_html(figure, "bits", "Error against size of all methods.")
-        if graph.n_vertices <= MOST_VERTICES:
-            figure = Figure(figsize=(5, 3.6), layout="constrained")
-            plots.plot_graph(graph, n_jobs=compressor.n_jobs, ax=figure.subplots())
-            found["graph"] = as_html(figure, "graph", "The graph: near items are near, short edges strong.")
+        if graph.n_items + graph.n_hubs <= MOST_VERTICES:
+            found["graph"] = draw_graph(graph, compressor.n_jobs)
     return found
 
 
-CURVES = (("loss", "step"), ("loss", "seconds"), ("numbers_per_item", "step"))
+def draw_curves(compressor: DistanceCompressor) -> str:
+    """Draw how the fit went; a product has the same size all the way."""
+    from matplotlib.figure import Figure
+
+    curves = [("loss", "step"), ("loss", "seconds")]
+    words = "Loss by step and by time"
+    if isinstance(compressor.graph_, Graph):
+        curves.append(("numbers_per_item", "step"))
+        words += ", and numbers per item by step"
+    figure = Figure(figsize=(3.5 * len(curves), 2.9), layout="constrained")
+    for ax, (y, x) in zip(figure.subplots(1, len(curves)), curves, strict=True):
+        plots.plot_history(compressor, y, x, ax=ax)  # type: ignore[arg-type]
+    return as_html(figure, "curves", f"{words}.")
+
+
+def draw_graph(graph: Graph | ProductGraph, n_jobs: int | None) -> str:
+    """Draw a graph, or the items of a product and who is near whom: it has far more vertices than can be drawn."""
+    from matplotlib.figure import Figure
+
+    caption = "The graph: near items are near, short edges strong."
+    if not isinstance(graph, Graph):
+        graph = neighbor_graph(graph)
+        caption = f"Items, each joined to its {N_NEIGHBORS} nearest. A product has no edges between items of its own."
+    figure = Figure(figsize=(5, 3.6), layout="constrained")
+    plots.plot_graph(graph, n_jobs=n_jobs, ax=figure.subplots())
+    return as_html(figure, "graph", caption)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ The header has exactly these keys:
 ============  ======================================================================================================
 key           what it holds
 ============  ======================================================================================================
-``kind``      ``"graph"``, ``"compressor"``, ``"recommender"`` or ``"text"``
+``kind``      ``"graph"``, ``"product"``, ``"compressor"``, ``"recommender"`` or ``"text"``
 ``content``   an object of the kind's own: sizes and settings
 ``arrays``    a list in the order of the file, each with ``name``, ``dtype``, ``shape``, ``codec`` and ``length``
 ``metadata``  an object of the writer's own
@@ -29,11 +29,10 @@ key           what it holds
 ``shape`` say, and to at most 64 times its length. Arrays leave no gap and end at the checksum. Texts are arrays, too:
 the lengths of all of them, uint32, then their bytes in UTF-8.
 
-A graph (:mod:`prodige.graph.file`) has ``n_vertices``, ``n_items`` and ``n_edges`` as its content and three arrays:
-``i`` and ``j``, int32, the smaller and the larger end of each edge, and ``weight``, float32. Edges are unique and
-ordered by ``i``, then ``j``, so equal graphs with equal metadata make equal files. Edges in fewer bits
-(:mod:`prodige.graph.packing`) are arrays of uint8 instead, lowest bit first, each with zeros up to the end of its last
-byte:
+A graph (:mod:`prodige.graph.encoding`) has ``n_vertices``, ``n_items`` and ``n_edges`` in its content. Edges are unique
+and ordered by their smaller end ``i``, then by the larger one, ``j``, so equal graphs with equal metadata make equal
+files. They are packed (:mod:`prodige.graph.packing`) into arrays of uint8, lowest bit first, each part with zeros up to
+the end of its last byte:
 
 ==========  ========================================================================================================
 array       bits
@@ -41,9 +40,51 @@ array       bits
 ``degree``  for every vertex as many ones as it has edges to larger ones, and a zero
 ``j``       ``j_bits`` for each edge: the larger end less ``j_least``
 ``weight``  ``weight_bits`` for each edge: 0 is ``least``, the highest number ``greatest``, others evenly between them
+``local``   edges between items, where they are kept apart
 ==========  ========================================================================================================
 
-with these five numbers in the content. The other kinds keep their graph under ``graph`` in the content, and its arrays
+with the numbers named here in the content. Weights of 32 bits are float32 as they are, and have no ``least`` and
+``greatest``. Where the content has ``n_local``, so many edges join two items, and ``degree`` and ``j`` are those of the
+others. With b the largest number for which ``n_local`` * 2**b is at most ``n_items``, and 0 if there is none, ``local``
+has three parts: for every number from 0 to that of the last item without its b low bits as many ones as edges have it
+as high bits of their smaller end, and a zero; then the b low bits of all smaller ends; then all larger ends, in as many
+bits as the last item needs. Weights are in the order of all edges together.
+
+Where next to no vertex has an edge the content has the three counts alone, and the arrays are ``i`` and ``j``, int32,
+and ``weight``, float32, as in all graphs once.
+
+A product of graphs (:mod:`prodige.graph.product_encoding`) has as its content
+
+===============  ===================================================================================================
+key              what it holds
+===============  ===================================================================================================
+``n_items``
+``n_vertices``   different places of items; where there are fewer than items, ``places`` says which item is where
+``power``        what distances in factors are taken to, 1.0 to 2.0
+``gauge``        ``{"name": "power", "exponent": 2.0}``: which root of the sum is the distance, 1.0 to 2.0
+``length_bits``  of the lengths
+``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions, or the content of a graph
+===============  ===================================================================================================
+
+and these arrays of uint8, whose parts each have zeros up to the end of their last byte:
+
+=============  =====================================================================================================
+array          parts
+=============  =====================================================================================================
+``codes``      for each factor the hubs of all vertices, in as many bits as the last hub needs; of one hub none
+``positions``  for each factor with positions the coordinates of all hubs, hub by hub
+``lengths``    those of all vertices
+``places``     the vertices of all items, in as many bits as the last vertex needs, one at least; where that is
+               smaller, the numbers of items that share the vertex of an earlier item, ascending, in as many bits as
+               the last item needs, then their vertices. Vertices are numbered in the order of their first items
+=============  =====================================================================================================
+
+Positions and lengths of 32 bits are float32 as they are. In fewer bits, 1 to 16, they are on a grid: the least number
+and a step, both float32, are followed by levels, and a number is least + step * level, computed in float64 and rounded
+to float32. A factor that is a graph has the arrays of a graph, their names preceded by its place among the factors and
+a dot, as in ``0.weight``.
+
+The other kinds keep their graph under ``graph`` in the content, and its arrays
 among their own; a text model keeps its words and edges in an order that compresses well (:mod:`prodige.text.codec`).
 
 Reading checks every size against that of the file before memory is set aside for it, and compares the checksum before
@@ -69,7 +110,16 @@ from numpy.typing import NDArray
 from prodige.graph import header, legacy
 from prodige.graph.atomic import StrPath, as_text, replacing
 from prodige.graph.header import Entry, Header, HeaderError
-from prodige.graph.reading import DAMAGED, DIGEST_BYTES, FileFormatError, Reader, open_regular, refusal
+from prodige.graph.reading import (
+    DAMAGED,
+    DIGEST_BYTES,
+    NEWER,
+    FileFormatError,
+    NewerError,
+    Reader,
+    open_regular,
+    refusal,
+)
 
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
 VERSION = 3
@@ -78,6 +128,7 @@ START = struct.Struct("<8sII")  # magic, version, length of the header
 # What a file can hold, what that is called, and what opens it.
 KINDS = {
     "graph": ("a graph", "Graph"),
+    "product": ("a product of graphs", "ProductGraph"),
     "compressor": ("a compressor", "DistanceCompressor"),
     "recommender": ("a recommender", "GraphRecommender"),
     "text": ("a text model", "GraphTextClassifier"),
@@ -137,7 +188,7 @@ def write(
     path : str or path-like
         Written to exactly here; by custom the name ends in ``.prodige``. The mode of an existing file is kept, a new
         one gets what :func:`open` would give it.
-    kind : {"graph", "compressor", "recommender", "text"}
+    kind : {"graph", "product", "compressor", "recommender", "text"}
     content : mapping
         Sizes and settings: what JSON can hold.
     arrays : mapping of str to ndarray
@@ -247,8 +298,8 @@ def read(path: StrPath) -> Contents:
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     Graph.from_edges([0, 1], [1, 2], [2.5, 1]).save(f"{directory}/three.prodige")
     ...     contents = container.read(f"{directory}/three.prodige")
-    >>> contents.kind, contents.arrays["j"]
-    ('graph', array([1, 2], dtype=int32))
+    >>> contents.kind, contents.content["n_edges"], list(contents.arrays)
+    ('graph', 2, ['degree', 'j', 'weight'])
     """
     with opened(path) as reader:
         version, found = read_header(reader)
@@ -309,6 +360,8 @@ def make_of(path: StrPath, contents: Contents, make: Callable[[Contents], Made])
     """Return what is made of the contents of a file, or say that they do not fit together."""
     try:
         return make(contents)
+    except NewerError as error:
+        raise refusal(as_text(path), str(error), NEWER) from error
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         problem = f"its parts do not fit together ({error or type(error).__name__})"
         raise refusal(as_text(path), problem, DAMAGED) from error
@@ -334,9 +387,7 @@ def read_header(reader: Reader) -> tuple[int, Header]:
     """Read everything before the arrays; what is left of the file is then known to be as long as they are."""
     _, version, length = START.unpack(reader.take(START.size))
     if version > VERSION:
-        raise reader.refusal(
-            f"it is of version {version} and the newest one known here is {VERSION}", "upgrade prodige to read it"
-        )
+        raise reader.refusal(f"it is of version {version} and the newest one known here is {VERSION}", NEWER)
     if version < 1:
         raise reader.refusal(f"there is no version {version}", DAMAGED)
     if length > header.MAX_HEADER:

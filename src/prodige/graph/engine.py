@@ -1,7 +1,8 @@
-"""The engine behind a graph: which native search answers, and with how many threads.
+"""The engines behind graphs: which native search answers, and with how many threads.
 
-There are two, with the same answers. The general search works on any graph. The hub engine is many times faster where
-a few hubs cover nearly all edges, as in every graph this library learns. The structure of the graph decides.
+For a graph there are two, with the same answers. The general search works on any graph. The hub engine is many times
+faster where a few hubs cover nearly all edges, as in every graph this library learns. The structure of the graph
+decides. A product of graphs needs no search: its engine adds up entries of tables.
 """
 
 from __future__ import annotations
@@ -133,6 +134,10 @@ class Engine:
         """Distances from sources to targets, to all items where ``targets`` is None."""
         return self.searcher.distances(sources, targets, self.n_items, self.threads(n_jobs, sources.size))
 
+    def pair_distances(self, i: NDArray[np.int32], j: NDArray[np.int32], n_jobs: int | None) -> NDArray[Any]:
+        """Distances from ``i[p]`` to ``j[p]``; one search for each different ``i``."""
+        return self.searcher.pair_distances(i, j, self.threads(n_jobs, i.size))
+
     def neighbors(
         self, sources: NDArray[np.int32], k: int | None, radius: float | None, n_jobs: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
@@ -143,3 +148,56 @@ class Engine:
         """Threads worth using for a call with this many sources."""
         work = n_sources * (self.topology.n_vertices + 2 * self.topology.n_edges)
         return max(1, min(threads_for(n_jobs, work), n_sources))
+
+
+class ProductEngine:
+    """Tables of distances in the factors of a product, ready to be added up.
+
+    Parameters
+    ----------
+    n_hubs
+        Number of hubs of each factor, shape [M].
+    tables
+        What going from one hub to another adds to a sum, [H, H] for each factor, one after the other.
+    codes
+        The hub of each item in each factor, shape [N, M].
+    lengths
+        What an item adds to each of its sums, shape [N].
+    places
+        Items of the same place are at distance 0; ``None`` where no two are.
+    gauge
+        Distances are sums to the power ``1 / gauge``.
+    """
+
+    def __init__(
+        self,
+        n_hubs: NDArray[np.int32],
+        tables: NDArray[np.float32],
+        codes: NDArray[np.int32],
+        lengths: NDArray[np.float32],
+        places: NDArray[np.int32] | None,
+        gauge: float,
+    ) -> None:
+        self.n_items, self.n_factors = codes.shape
+        self._product = _core.Product(n_hubs, tables, codes.ravel().astype(np.uint16), lengths, places, gauge)
+
+    def distances(
+        self, sources: NDArray[np.int32], targets: NDArray[np.int32] | None, n_jobs: int | None
+    ) -> NDArray[np.float32]:
+        """Distances from sources to targets, to all items where ``targets`` is None."""
+        n_targets = self.n_items if targets is None else targets.size
+        return self._product.distances(sources, targets, self.threads(n_jobs, sources.size * n_targets))
+
+    def pair_distances(self, i: NDArray[np.int32], j: NDArray[np.int32], n_jobs: int | None) -> NDArray[np.float32]:
+        """Distances between ``i[p]`` and ``j[p]``."""
+        return self._product.pair_distances(i, j, self.threads(n_jobs, i.size))
+
+    def neighbors(
+        self, sources: NDArray[np.int32], k: int | None, radius: float | None, n_jobs: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+        """Items around each source, as offsets, vertices and distances of all rows one after the other."""
+        return self._product.neighbors(sources, k, radius, self.threads(n_jobs, sources.size * self.n_items))
+
+    def threads(self, n_jobs: int | None, n_sums: int) -> int:
+        """Threads worth using for a call that needs so many sums."""
+        return threads_for(n_jobs, n_sums * (self.n_factors + 1))

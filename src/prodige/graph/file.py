@@ -1,130 +1,111 @@
-"""A graph as the content and the arrays of a file, and back; the layout is in :mod:`prodige.graph.container`."""
+"""Files of graphs and of products of graphs; :mod:`prodige.graph.container` has the layout.
+
+What a file says of either, its content and its arrays, may also be a part of another file, as that of a compressor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from prodige._validation import find_isolated
-from prodige.graph import container
+from prodige.graph import container, encoding, product_encoding
 from prodige.graph.atomic import StrPath
-from prodige.graph.edges import Edges
 from prodige.graph.graph import Graph
-from prodige.graph.header import check_counts
-from prodige.graph.packing import Packing
-
-COLUMNS = {"i": "int32", "j": "int32", "weight": "float32"}
-COUNTS = ("n_vertices", "n_items", "n_edges")
+from prodige.graph.product import ProductGraph
 
 
-def write(path: StrPath, graph: Graph, metadata: Mapping[str, Any] | None = None, bits: int | None = None) -> None:
+def write(
+    path: StrPath, graph: Graph | ProductGraph, metadata: Mapping[str, Any] | None = None, bits: int | None = None
+) -> None:
     """Write a graph to a file; see :meth:`prodige.graph.graph.Graph.save`."""
-    container.write(path, "graph", *encode(graph, bits), metadata)
+    container.write(path, kind_of(graph), *encode(graph, bits), metadata)
 
 
 def read(path: StrPath) -> Graph:
     """Read a graph from a file that holds nothing else."""
-    return container.open_as(path, "graph", from_contents)
+    return container.open_as(path, "graph", graph_of)
 
 
-def from_contents(contents: container.Contents, n_jobs: int | None = None) -> Graph:
+def read_product(path: StrPath) -> ProductGraph:
+    """Read a product of graphs from a file that holds nothing else."""
+    return container.open_as(path, "product", product_of)
+
+
+def graph_of(contents: container.Contents, n_jobs: int | None = None) -> Graph:
     """Return the graph that a file holds; it keeps no number of threads."""
+    graph = encoding.decode(contents.content, contents.arrays)
+    check_names(contents)
+    return graph
+
+
+def product_of(contents: container.Contents, n_jobs: int | None = None) -> ProductGraph:
+    """Return the product of graphs that a file holds; it keeps no number of threads."""
+    product = product_encoding.decode(contents.content, contents.arrays)
+    check_names(contents)
+    return product
+
+
+def check_names(contents: container.Contents) -> None:
+    """Refuse arrays that what a file holds has no use for."""
     unknown = set(contents.arrays) - set(array_names(contents.content))
     if unknown:
-        raise ValueError(f"a graph has no array {sorted(unknown)[0]!r}")
-    return decode(contents.content, contents.arrays)
+        raise ValueError(f"{container.KINDS[contents.kind][0]} has no array {sorted(unknown)[0]!r}")
 
 
-def size(graph: Graph, bits: int | None = None) -> int:
+def size(graph: Graph | ProductGraph, bits: int | None = None) -> int:
     """Return the bytes of the file that a graph would make, without metadata.
 
     Examples
     --------
     >>> from prodige import Graph
     >>> from prodige.graph import file
-    >>> graph = Graph.from_edges(range(1000), range(1, 1001), 1.0)
+    >>> graph = Graph.from_edges(range(1000), range(1, 1001), [1 / (i + 1) for i in range(1000)])
     >>> file.size(graph), file.size(graph, bits=8)
-    (12376, 2941)
+    (5917, 2965)
     """
-    return container.size("graph", *encode(graph, bits))
+    return container.size(kind_of(graph), *encode(graph, bits))
 
 
-def encode(graph: Graph, bits: int | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return a graph as content and arrays, with weights of so many bits if they are given.
+def kind_of(graph: Graph | ProductGraph) -> str:
+    """Return the kind of the file that a graph is kept in."""
+    return "product" if isinstance(graph, ProductGraph) else "graph"
+
+
+def encode(graph: Graph | ProductGraph, bits: int | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a graph or a product as content and arrays; ``bits`` are those of a graph's weights.
 
     Examples
     --------
     >>> from prodige import Graph
     >>> from prodige.graph import file
-    >>> file.encode(Graph.from_edges([0], [1], [2.0]))[0]
-    {'n_vertices': 2, 'n_items': 2, 'n_edges': 1}
+    >>> file.encode(Graph.from_edges([0], [1], [2.0]))[0]["weight_bits"]
+    1
     """
-    if problem := find_isolated(graph.n_vertices, graph.n_edges):
-        raise ValueError(f"graph cannot be saved: {problem}; leave out vertices without edges")
-    counts = {name: getattr(graph, name) for name in COUNTS}
-    if bits is None:
-        return counts, graph.edges._asdict()
-    packing = Packing.of(graph.edges, graph.n_vertices, bits)
-    arrays = zip(packing.lengths(), packing.pack(graph.edges), strict=True)
-    return counts | packing.fields(), {name: np.frombuffer(data, np.uint8) for name, data in arrays}
+    if isinstance(graph, ProductGraph):
+        if bits is not None:
+            raise ValueError(f"bits = {bits}: a product of graphs has the bits of its grids, and no others")
+        return product_encoding.encode(graph)
+    return encoding.encode(graph, bits)
 
 
-def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Graph:
-    """Return the graph of content and arrays, among which there may be others; ValueError if they are no graph's."""
-    if not isinstance(content, dict) or not set(COUNTS) <= set(content):
-        raise ValueError(f"a graph needs {', '.join(COUNTS)}")
-    n_vertices, n_items, n_edges = check_counts(content)
-    fields = {key: value for key, value in content.items() if key not in COUNTS}
-    columns = [arrays[name] for name in array_names(content)]
-    if fields:
-        packing = Packing.from_fields(fields, n_vertices, n_edges)
-        for (name, length), column in zip(packing.lengths().items(), columns, strict=True):
-            check_array(name, column, "uint8", length)
-        i, j, weight = packing.unpack(columns)
-    else:
-        for (name, dtype), column in zip(COLUMNS.items(), columns, strict=True):
-            check_array(name, column, dtype, n_edges)
-        i, j, weight = columns
-    if problem := find_bad_edge(i, j, weight, n_vertices):
-        raise ValueError(problem)
-    return Graph._make(Edges(i, j, weight), n_vertices, n_items)
+def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Graph | ProductGraph:
+    """Return what :func:`encode` took apart; among the arrays there may be others. ValueError if it is neither."""
+    if product_encoding.is_product(content):
+        return product_encoding.decode(content, arrays)
+    return encoding.decode(content, arrays)
 
 
 def array_names(content: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the arrays of a graph.
+    """Return the names of the arrays of a graph or of a product.
 
     Examples
     --------
     >>> from prodige.graph import file
-    >>> file.array_names({"n_vertices": 2, "n_items": 2, "n_edges": 1, "weight_bits": 8})
-    ('degree', 'j', 'weight')
+    >>> file.array_names({"n_vertices": 2, "n_items": 2, "n_edges": 1})
+    ('i', 'j', 'weight')
     """
-    return tuple(COLUMNS) if set(content) == set(COUNTS) else ("degree", "j", "weight")
-
-
-def check_array(name: str, array: NDArray[Any], dtype: str, n: int) -> None:
-    """Refuse an array of another type or size than a graph's."""
-    if array.dtype != np.dtype(dtype) or array.shape != (n,):
-        raise ValueError(f"{name} should have {n} numbers of {dtype}, not shape {array.shape} of {array.dtype}")
-
-
-def find_bad_edge(
-    i: NDArray[np.int32], j: NDArray[np.int32], weight: NDArray[np.float32], n_vertices: int
-) -> str | None:
-    """Say what is wrong with the first bad edge, if there is one."""
-    later = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] > j[:-1]))
-    in_order = np.concatenate([[True], later])[: i.size]
-    checks = {
-        f"does not join two vertices i < j of 0 to {n_vertices - 1}": (i >= 0) & (i < j) & (j < n_vertices),
-        "is repeated or out of order": in_order,
-        # -0 counts as negative: graphs that are equal would have hashes that are not.
-        "has a weight that is negative or not finite": np.isfinite(weight) & ~np.signbit(weight),
-    }
-    for problem, good in checks.items():
-        if not good.all():
-            e = int(np.argmin(good))
-            return f"edge {e}, i = {i[e]}, j = {j[e]}, weight = {weight[e]}, {problem}"
-    return None
+    if product_encoding.is_product(content):
+        return product_encoding.array_names(content)
+    return encoding.array_names(content)

@@ -18,9 +18,7 @@ from prodige import _core
 from prodige._validation import (
     MAX_EDGES,
     MAX_INT32,
-    check_indices,
     check_integer,
-    check_radius,
     check_vector,
     check_weights,
     find_isolated,
@@ -29,13 +27,14 @@ from prodige.graph import conversion, packing
 from prodige.graph.atomic import StrPath
 from prodige.graph.edges import Edges, check_ends, unique_edges
 from prodige.graph.engine import Engine
+from prodige.graph.queryable import Queryable
 
 if TYPE_CHECKING:
     import networkx
     import scipy.sparse
 
 
-class Graph:
+class Graph(Queryable):
     """An undirected weighted graph whose first ``n_items`` vertices are data and whose other vertices are hubs.
 
     Made by :meth:`from_edges`, :meth:`from_scipy` or :meth:`from_networkx`; kept by :meth:`save` and :meth:`load`.
@@ -221,7 +220,9 @@ class Graph:
     # -- keeping -----------------------------------------------------------------------------------------------------
 
     def rounded(self, bits: int) -> Graph:
-        """Return the graph as it comes back from a file with weights of so many bits: see :meth:`save`.
+        """Return the graph with weights of so many bits: evenly spaced steps from the least of them to the greatest.
+
+        Its file is as small as one of :meth:`save` with as many bits, and so is what :attr:`bits_per_item` says.
 
         Examples
         --------
@@ -244,8 +245,9 @@ class Graph:
             Who made it, from what: anything that JSON can hold, under keys that are strings. It is not part of the
             graph; :func:`prodige.graph.container.describe` reads it.
         bits : int, optional
-            Round weights to so many bits, 1 to 16, and pack the edges: the file is a fraction of its size, and what it
-            holds is :meth:`rounded`. Left out, every bit is kept.
+            Round weights to so many bits, 1 to 16: the file is a fraction of its size, and what it holds is
+            :meth:`rounded`. Left out, weights are kept as they are; those of a graph that was rounded take no more
+            bits for that.
 
         Examples
         --------
@@ -362,6 +364,13 @@ class Graph:
         """Memory as the paper counts it: one number per vertex and two per edge, hubs included, per item."""
         return (self.n_vertices + 2 * self.n_edges) / self.n_items
 
+    @property
+    def bits_per_item(self) -> float:
+        """Bits of the file that :meth:`save` writes without metadata, everything counted, per item."""
+        from prodige.graph import file  # which needs the class
+
+        return 8 * file.size(self) / self.n_items
+
     def degrees(self) -> NDArray[np.int32]:
         """Return the number of edges at each vertex, shape [V].
 
@@ -390,48 +399,7 @@ class Graph:
         components = self._engine.topology.components[: self.n_items]
         return bool((components == components[0]).all())
 
-    # -- what it answers ---------------------------------------------------------------------------------------------
-
-    def distances(
-        self, sources: ArrayLike | None = None, targets: ArrayLike | None = None, n_jobs: int | None = None
-    ) -> NDArray[np.float32]:
-        """Return shortest-path lengths from every source to every target.
-
-        Parameters
-        ----------
-        sources, targets : array-like of int, optional
-            Vertex ids, in any order, repeated or not; all items when left out. For many items take the sources in
-            blocks: the result has S x T entries.
-        n_jobs : int, optional
-            Threads; all processors that this process may use when left out. The result does not depend on it.
-
-        Returns
-        -------
-        ndarray of float32, shape [S, T]
-            ``inf`` where there is no path.
-
-        Examples
-        --------
-        >>> from prodige import Graph
-        >>> Graph.from_edges([0, 1], [1, 2], [1, 2]).distances([0, 2], [1, 2])
-        array([[1., 3.],
-               [2., 0.]], dtype=float32)
-        """
-        from_vertices = self._sources(sources)
-        to_vertices = None if targets is None else check_indices("targets", targets, self.n_vertices)
-        return self._engine.distances(from_vertices, to_vertices, n_jobs)
-
-    def distance(self, i: int, j: int) -> float:
-        """Return the length of the shortest path between two vertices, ``inf`` if there is none.
-
-        Examples
-        --------
-        >>> from prodige import Graph
-        >>> Graph.from_edges([0, 1], [1, 2], [1, 2]).distance(0, 2)
-        3.0
-        """
-        i, j = self._vertex("i", i), self._vertex("j", j)
-        return float(self._engine.distances(np.array([i], np.int32), np.array([j], np.int32), 1)[0, 0])
+    # -- what it answers beside distances ----------------------------------------------------------------------------
 
     def path(self, i: int, j: int) -> list[int]:
         """Return the vertices of a shortest path from ``i`` to ``j``, both included; empty if there is none.
@@ -451,81 +419,6 @@ class Graph:
             path.append(int(vertices[position]))
             position = parents[position]
         return path[::-1]
-
-    def kneighbors(
-        self, sources: ArrayLike | None = None, k: int = 5, n_jobs: int | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the ``k`` nearest items of each source, without the source itself and without hubs.
-
-        Parameters
-        ----------
-        sources : array-like of int, optional
-            Vertex ids; all items when left out.
-        k : int
-            Number of neighbours.
-        n_jobs : int, optional
-            Threads; all processors that this process may use when left out.
-
-        Returns
-        -------
-        distances : ndarray of float32, shape [S, k]
-            Ascending; ties are ordered by id. ``inf`` where fewer than ``k`` items can be reached.
-        indices : ndarray of int64, shape [S, k]
-            The items; -1 where the distance is ``inf``.
-
-        Examples
-        --------
-        >>> from prodige import Graph
-        >>> Graph.from_edges([0, 1], [1, 2], [1, 2]).kneighbors([1], k=2)
-        (array([[1., 2.]], dtype=float32), array([[0, 2]]))
-        """
-        from_vertices = self._sources(sources)
-        k = check_integer("k", k, 1, self.n_items - (1 if (from_vertices < self.n_items).any() else 0))
-        offsets, vertices, distances = self._engine.neighbors(from_vertices, k, None, n_jobs)
-        shape = (from_vertices.size, k)
-        filled = np.arange(k) < np.diff(offsets)[:, None]
-        all_distances = np.full(shape, np.inf, np.float32)
-        all_distances[filled] = distances
-        indices = np.full(shape, -1, np.int64)
-        indices[filled] = vertices
-        return all_distances, indices
-
-    def within(
-        self, sources: ArrayLike | None, radius: float, n_jobs: int | None = None
-    ) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-        """Return the items at most ``radius`` from each source, without the source itself and without hubs.
-
-        Parameters
-        ----------
-        sources : array-like of int or None
-            Vertex ids; all items if None.
-        radius : float
-            Largest distance, inclusive.
-        n_jobs : int, optional
-            Threads; all processors that this process may use when left out.
-
-        Returns
-        -------
-        distances, indices : ndarray of object, shape [S]
-            For each source an array of distances (float32, ascending, ties by id) and one of items (int64).
-
-        Examples
-        --------
-        >>> from prodige import Graph
-        >>> distances, items = Graph.from_edges([0, 1], [1, 2], [1, 2]).within([0], radius=1.5)
-        >>> items[0]
-        array([1])
-        """
-        from_vertices = self._sources(sources)
-        # The weights are float32: compare with the radius as float32 rounds it.
-        bound = float(np.float32(min(check_radius("radius", radius), float(np.finfo(np.float32).max))))
-        offsets, vertices, distances = self._engine.neighbors(from_vertices, None, bound, n_jobs)
-        found_distances = np.empty(from_vertices.size, dtype=object)
-        found_indices = np.empty(from_vertices.size, dtype=object)
-        for row in range(from_vertices.size):
-            found_distances[row] = distances[offsets[row] : offsets[row + 1]].copy()
-            found_indices[row] = vertices[offsets[row] : offsets[row + 1]].astype(np.int64)
-        return found_distances, found_indices
 
     # -- being an object ---------------------------------------------------------------------------------------------
 
@@ -559,25 +452,16 @@ class Graph:
         return restore, (*self._edges, self.n_vertices, self.n_items)
 
     @property
+    def _n_queryable(self) -> int:
+        return self._n_vertices
+
+    @property
     def _engine(self) -> Engine:
         with self._lock:
             if self._engine_cache is None:
                 i, j, weight = self._edges
                 self._engine_cache = Engine(_core.Topology(self.n_vertices, i, j), weight, self.n_items)
             return self._engine_cache
-
-    def _sources(self, sources: ArrayLike | None) -> NDArray[np.int32]:
-        if sources is None:
-            return np.arange(self.n_items, dtype=np.int32)
-        return check_indices("sources", sources, self.n_vertices)
-
-    def _vertex(self, name: str, value: int) -> int:
-        try:
-            return check_integer(name, value, 0, self.n_vertices - 1)
-        except ValueError:
-            raise IndexError(
-                f"{name} = {value} is not a vertex: the graph has vertices 0 to {self.n_vertices - 1}"
-            ) from None
 
 
 def restore(

@@ -75,10 +75,12 @@ def sections(n_edges: int) -> list[dict[str, Any]]:
 
 def packed_sections(packing: Packing) -> list[dict[str, Any]]:
     """Return the table of sections of a file of version 2."""
+    steps = packing.steps
+    assert steps is not None  # it had no other weights
     fields: dict[str, dict[str, Any]] = {
         "degree": {"bits": 1},
         "j": {"bits": packing.j_bits, "least": packing.j_least},
-        "weight": {"bits": packing.weight_bits, "least": packing.least, "greatest": packing.greatest},
+        "weight": {"bits": steps.bits, "least": steps.least, "greatest": steps.greatest},
     }
     table: list[dict[str, Any]] = []
     offset = 0
@@ -101,7 +103,7 @@ def packing_of(table: Any, n_vertices: int, n_edges: int) -> Packing:
         }
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ValueError(f"a section lacks something ({error})") from None
-    return Packing.from_fields(fields, n_vertices, n_edges)
+    return Packing.from_fields(fields, n_vertices, n_vertices, n_edges)
 
 
 def is_text_model(beginning: bytes) -> bool:

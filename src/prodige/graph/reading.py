@@ -16,6 +16,7 @@ from prodige.graph.atomic import StrPath, as_text
 
 DIGEST_BYTES = hashlib.sha256().digest_size
 
+NEWER = "upgrade prodige to read it"
 DAMAGED = "the file is damaged or was not written by prodige: restore a copy, or save it again"
 
 
@@ -35,6 +36,19 @@ class FileFormatError(ValueError):
     ...     except reading.FileFormatError as error:
     ...         print(str(error).partition(": ")[2])
     it does not start like one; check that this is the right file
+    """
+
+
+class NewerError(ValueError):
+    """A sound file has something that this version does not know; the message says what.
+
+    Examples
+    --------
+    >>> from prodige.graph.reading import NewerError
+    >>> raise NewerError("its gauge, 'logarithm', is unknown to this version")
+    Traceback (most recent call last):
+        ...
+    prodige.graph.reading.NewerError: its gauge, 'logarithm', is unknown to this version
     """
 
 

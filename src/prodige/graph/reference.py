@@ -109,3 +109,20 @@ def shift(
         if e != tree.edge[v] and u in tree.distance and u not in below and (present is None or present(e))
     ]
     return max(min([unreachable, *paths]) - tree.distance[v], 0.0)
+
+
+def product_distance(
+    distances: Sequence[Sequence[Sequence[float]]],
+    codes: Sequence[Sequence[int]],
+    lengths: Sequence[float],
+    power: float,
+    gauge: float,
+    i: int,
+    j: int,
+) -> float:
+    """Distance in a product of graphs; ``distances[m][g][h]`` is that of two hubs of factor ``m``."""
+    if i == j:
+        return 0.0
+    hubs = zip(distances, codes[i], codes[j], strict=True)
+    total: float = lengths[i] + lengths[j] + sum(table[g][h] ** power for table, g, h in hubs)
+    return math.pow(total, 1 / gauge)

@@ -493,16 +493,7 @@ class GraphEmbedding(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _vertices(self, name: str, values: Any) -> IntArray:
-        if isinstance(values, torch.Tensor) and values.device != self.theta_w.device:
-            raise ValueError(
-                f"{name} are on device {values.device}, the embedding is on {self.theta_w.device}; "
-                f"move them with {name}.to('{self.theta_w.device}')"
-            )
-        if self.theta_w.device.type != "cpu":
-            raise ValueError(f"shortest paths are searched on the CPU, the embedding is on {self.theta_w.device}")
-        if isinstance(values, torch.Tensor):
-            values = values.detach().numpy()
-        return check_indices(name, values, self.n_vertices)
+        return check_vertices(name, values, self.n_vertices, self.theta_w.device)
 
     @staticmethod
     def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
@@ -539,15 +530,28 @@ def check_candidates(
     return tails, heads, n_vertices, n_items
 
 
-def check_values(name: str, values: ArrayLike, n_edges: int, most: float) -> NDArray[np.float64]:
-    """Return one float64 per edge, each between 0 and ``most``; a single number stands for all."""
+def check_vertices(name: str, values: Any, n_vertices: int, device: torch.device) -> IntArray:
+    """Return vertex ids, a tensor of which must be where the parameters are: on the CPU."""
+    if isinstance(values, torch.Tensor) and values.device != device:
+        raise ValueError(
+            f"{name} are on device {values.device}, the embedding is on {device}; move them with {name}.to('{device}')"
+        )
+    if device.type != "cpu":
+        raise ValueError(f"shortest paths are searched on the CPU, the embedding is on {device}")
+    if isinstance(values, torch.Tensor):
+        values = values.detach().numpy()
+    return check_indices(name, values, n_vertices)
+
+
+def check_values(name: str, values: ArrayLike, n_values: int, most: float, owner: str = "edge") -> NDArray[np.float64]:
+    """Return one float64 per edge or other owner, each between 0 and ``most``; a single number stands for all."""
     array = np.asarray(values.detach() if isinstance(values, torch.Tensor) else values)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim == 0:
-        array = np.broadcast_to(array, (n_edges,))
-    if array.shape != (n_edges,):
-        raise ValueError(f"{name} must be a number or have one entry per edge ({n_edges}), got shape {array.shape}")
+        array = np.broadcast_to(array, (n_values,))
+    if array.shape != (n_values,):
+        raise ValueError(f"{name} must be a number or have one entry per {owner} ({n_values}), got shape {array.shape}")
     bad = np.flatnonzero(~((array >= 0) & (array <= most) & np.isfinite(array)))
     if bad.size:
         limits = "finite and 0 or more" if math.isinf(most) else f"in [0, {most:g}]"

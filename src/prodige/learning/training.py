@@ -1,4 +1,4 @@
-"""The training loop: any model that owns a GraphEmbedding, any loss.
+"""The training loop: any model that owns a GraphEmbedding or a ProductEmbedding, any loss.
 
 Each step draws a batch of sources, asks the caller's loss about them, and takes one optimiser step; a budget thins the
 graph on the way, and the learning rate falls to its end. The loop counts steps, never seconds, so a seed gives the
@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ from torch import nn
 from prodige._validation import check_indices, check_integer, check_number
 from prodige.learning.embedding import GraphEmbedding
 from prodige.learning.estimators import Baseline
-from prodige.learning.sparsity import Budget, drop_stale, l0_penalty
+from prodige.learning.product import ProductEmbedding
+from prodige.learning.sparsity import Budget, Importance, drop_stale, l0_penalty
 from prodige.progress import Bar, Callback, Record, Stopped, check_callbacks, tell
 
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]
@@ -86,7 +87,7 @@ def fit(
     random_state: int | np.random.RandomState | None = None,
     verbose: int = 0,
 ) -> Result:
-    """Train a model that owns a :class:`prodige.GraphEmbedding`.
+    """Train a model that owns a :class:`prodige.GraphEmbedding`, or a :class:`prodige.ProductEmbedding`.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def fit(
     lambda_ : float
         Weight of the mean edge probability in the loss, the paper's L0 penalty.
     budget : Budget, optional
-        Size to thin the graph to on the way.
+        Size to thin the graph to on the way; not for a product.
     baseline : {"running-mean", "none"}
         Of the score estimator.
     sources : iterable of int, optional
@@ -190,6 +191,7 @@ class Run:
     ) -> None:
         self.model = model
         self.embedding = find_embedding(model)
+        self.graphs = graphs_of(self.embedding)
         if not callable(loss):
             raise TypeError(f"loss must be a function of the model and its sources, got {loss!r}")
         self.loss = loss
@@ -209,6 +211,10 @@ class Run:
         self.smoothed = math.nan
         self._best: tuple[float, dict[str, Any] | None] = math.inf, None
         if budget is not None:
+            if isinstance(self.embedding, ProductEmbedding):
+                raise ValueError(
+                    f"budget={budget!r} is for one graph, {type(model).__name__} has a product; leave it out"
+                )
             budget.check(self.embedding)
 
     @property
@@ -220,14 +226,17 @@ class Run:
     def lent(self) -> Iterator[None]:
         """Put the model into training mode with a generator of this run; give all back as it was in the end."""
         modes = {module: module.training for module in self.model.modules()}
-        generator, recording = self.embedding.generator, torch.is_grad_enabled()
+        generators, recording = [graph.generator for graph in self.graphs], torch.is_grad_enabled()
         try:
-            self.embedding.generator = torch.Generator().manual_seed(int(self.random.randint(2**31)))
+            own = torch.Generator().manual_seed(int(self.random.randint(2**31)))
+            for graph in self.graphs:
+                graph.generator = own
             self.model.train()
             yield
         finally:
-            self.embedding.generator = generator
-            self.embedding.forget_draws()
+            for graph, generator in zip(self.graphs, generators, strict=True):
+                graph.generator = generator
+                graph.forget_draws()
             torch.set_grad_enabled(recording)  # off for good if Ctrl-C comes at the end of the optimiser's step
             for module, mode in modes.items():
                 module.training = mode
@@ -241,7 +250,7 @@ class Run:
 
     def step(self, step: int, n_steps: int, sources: torch.Tensor) -> float:
         """Thin, take one optimiser step, return the loss; where anything goes wrong all is as it was before."""
-        before = Snapshot(self.model, self.embedding, self.optimizer)
+        before = Snapshot(self.model, self.graphs, self.optimizer)
         try:
             return self._step(step, n_steps, sources)
         except BaseException:
@@ -253,13 +262,14 @@ class Run:
         progress = step / n_steps
         smoothed = self.smoothed
         drop_stale(self.optimizer, self.thinned)
-        if self.budget is not None and self.budget.step(self.embedding, progress, self.optimizer):
+        if self.budget is not None and self.budget.step(self.graphs[0], progress, self.optimizer):
             smoothed = math.nan  # another graph: earlier losses say nothing about it
         factor = check_number(f"schedule({progress:g})", self.schedule(progress))
         for group, rate in zip(self.optimizer.param_groups, self.start_rates, strict=True):
             group["lr"] = rate * factor
         self.optimizer.zero_grad()
-        with self.embedding.gathering(sources):
+        # Factors of a product are asked about hubs, not items, and never by the estimator that must know.
+        with self.embedding.gathering(sources) if isinstance(self.embedding, GraphEmbedding) else nullcontext():
             losses = check_losses(self.loss(self.model, sources))
         objective = self._objective(losses)
         value = float(losses.detach().mean())
@@ -275,11 +285,11 @@ class Run:
     @property
     def thinned(self) -> list[nn.Parameter]:
         """Parameters that have an entry for each edge."""
-        return [self.embedding.theta_w, self.embedding.theta_b]
+        return [theta for graph in self.graphs for theta in (graph.theta_w, graph.theta_b)]
 
     def _objective(self, losses: torch.Tensor) -> torch.Tensor:
         objective = losses.mean() if losses.ndim else losses
-        if self.embedding.estimator == "score":
+        if isinstance(self.embedding, GraphEmbedding) and self.embedding.estimator == "score":
             if losses.ndim == 0:
                 raise ValueError(
                     "the score estimator needs the loss of each source: return a tensor of shape [S] from loss, "
@@ -292,15 +302,22 @@ class Run:
                 "under torch.no_grad(), its result detached, or are all its parameters frozen?"
             )
         if self.lambda_:
-            batch = 4096 if self.embedding.sparse else None
-            objective = objective + l0_penalty(self.embedding, self.lambda_, batch, self.embedding.generator)
+            objective = objective + sum(self._penalties())
         return objective
+
+    def _penalties(self) -> Iterator[torch.Tensor]:
+        """Yield the shares of the graphs in the L0 penalty, by their edges."""
+        for graph in self.graphs:
+            if graph.n_edges:
+                share = graph.n_edges / self.embedding.n_edges
+                batch = 4096 if graph.sparse else None
+                yield l0_penalty(graph, self.lambda_ * share, batch, graph.generator)
 
     def keep_best(self, step: int, n_steps: int) -> None:
         """Remember the state if it is the best so far; looks only every so often, and only at graphs of final size."""
         if self.budget is not None:
-            final = self.budget.n_edges(self.embedding.n_items, self.embedding.n_vertices)
-            if self.embedding.n_edges > final:
+            graph = self.graphs[0]
+            if graph.n_edges > self.budget.n_edges(graph.n_items, graph.n_vertices):
                 return
         last = step + 1 == n_steps
         if (last or step % 20 == 19) and self.smoothed < self.best_loss:
@@ -312,30 +329,34 @@ class Run:
         if best is not None:
             self.model.load_state_dict(best)
         elif self.budget is not None:
-            self.budget.step(self.embedding, 1.0, self.optimizer)
+            self.budget.step(self.graphs[0], 1.0, self.optimizer)
         drop_stale(self.optimizer, self.thinned)
 
 
 class Snapshot:
     """What a step changes, as it was before."""
 
-    def __init__(self, model: nn.Module, embedding: GraphEmbedding, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, model: nn.Module, graphs: list[GraphEmbedding], optimizer: torch.optim.Optimizer) -> None:
         self._model = model
-        self._embedding = embedding
         self._optimizer = optimizer
         self._parameters = copy.deepcopy(model.state_dict())
         self._moments = {parameter: copy.deepcopy(state) for parameter, state in optimizer.state.items()}
-        self._importance = embedding.importance
-        self._seen = copy.copy(vars(embedding.importance)) if embedding.importance is not None else {}
+        self._importances = [(graph, graph.importance, seen_by(graph.importance)) for graph in graphs]
 
     def restore(self) -> None:
         """Bring all of it back."""
         self._model.load_state_dict(self._parameters)
         self._optimizer.state.clear()
         self._optimizer.state.update(self._moments)
-        if self._importance is not None:
-            vars(self._importance).update(self._seen)
-        self._embedding.importance = self._importance
+        for graph, importance, seen in self._importances:
+            if importance is not None:
+                vars(importance).update(seen)
+            graph.importance = importance
+
+
+def seen_by(importance: Importance | None) -> dict[str, Any]:
+    """Return what an importance has learned so far."""
+    return {} if importance is None else dict(vars(importance))
 
 
 @contextmanager
@@ -369,13 +390,14 @@ def uninterrupted() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
 
-def check_sources(sources: Iterable[int] | None, embedding: GraphEmbedding) -> np.ndarray:
+def check_sources(sources: Iterable[int] | None, embedding: GraphEmbedding | ProductEmbedding) -> np.ndarray:
     """Return the vertices to draw batches from, all items where None are given."""
     if sources is None:
         return np.arange(embedding.n_items)
     if not isinstance(sources, Iterable):
         raise TypeError(f"sources must be a sequence of vertices, got {sources!r}")
-    pool = check_indices("sources", np.asarray(list(sources)), embedding.n_vertices)
+    n_vertices = embedding.n_vertices if isinstance(embedding, GraphEmbedding) else embedding.n_items
+    pool = check_indices("sources", np.asarray(list(sources)), n_vertices)
     if pool.size == 0:
         raise ValueError(
             "sources must hold at least one vertex to draw batches from, got none; leave out for all items"
@@ -398,14 +420,24 @@ def check_losses(losses: Any) -> torch.Tensor:
     return losses
 
 
-def find_embedding(model: nn.Module) -> GraphEmbedding:
-    """Return the one GraphEmbedding of a model."""
+def find_embedding(model: nn.Module) -> GraphEmbedding | ProductEmbedding:
+    """Return the one GraphEmbedding of a model, or its one ProductEmbedding."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch module that owns a GraphEmbedding, got {type(model).__name__}")
-    found = [module for module in model.modules() if isinstance(module, GraphEmbedding)]
-    if len(found) != 1:
-        raise ValueError(f"model must own exactly one GraphEmbedding, {type(model).__name__} has {len(found)}")
-    return found[0]
+    found = [module for module in model.modules() if isinstance(module, (GraphEmbedding, ProductEmbedding))]
+    factors = {graph for product in found if isinstance(product, ProductEmbedding) for graph in product.graphs}
+    embeddings = [embedding for embedding in found if embedding not in factors]
+    if len(embeddings) != 1:
+        raise ValueError(
+            "model must own exactly one GraphEmbedding or ProductEmbedding, "
+            f"{type(model).__name__} has {len(embeddings)}"
+        )
+    return embeddings[0]
+
+
+def graphs_of(embedding: GraphEmbedding | ProductEmbedding) -> list[GraphEmbedding]:
+    """Return the graphs that are trained: one, or the factors of a product."""
+    return embedding.graphs if isinstance(embedding, ProductEmbedding) else [embedding]
 
 
 def make_optimizer(

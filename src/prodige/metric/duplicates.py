@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from prodige.graph.graph import Graph
+from prodige.graph.product import ProductGraph
 from prodige.metric.space import Space
 
 
@@ -41,8 +42,12 @@ def hash_row(X: Any, row: int) -> bytes:
     return hashlib.blake2b(values, digest_size=16).hexdigest().encode()
 
 
-def add_copies(graph: Graph, first: NDArray[np.int64], copy_of: NDArray[np.int64]) -> Graph:
-    """Return a graph over all items from one over different ones; a copy is joined to its original by length 0."""
+def add_copies(
+    graph: Graph | ProductGraph, first: NDArray[np.int64], copy_of: NDArray[np.int64]
+) -> Graph | ProductGraph:
+    """Return a graph over all items from one over different ones; a copy is at distance 0 from its original."""
+    if isinstance(graph, ProductGraph):
+        return graph.with_places(copy_of)
     n = copy_of.size
     vertex = np.concatenate([first, n + np.arange(graph.n_vertices - graph.n_items)])
     copies = np.setdiff1d(np.arange(n), first)

@@ -38,7 +38,8 @@ def classical_scaling(
     centred = (mean[:, None] + mean[None] - among - mean.mean()) / 2
     values, vectors = np.linalg.eigh(centred)
     values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
-    real = values > 1e-9 * max(values[0], np.finfo(np.float64).tiny)
+    # Distances in single precision leave directions of rounding, which would be divided by next to nothing.
+    real = values > 1e-6 * max(values[0], np.finfo(np.float64).tiny)
     basis = vectors[:, real] / np.sqrt(values[real])
     embedding = np.zeros((distances.shape[1], n_components))
     embedding[:, : basis.shape[1]] = (mean[:, None] - squares).T @ basis / 2

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import MAX_INT32, check_ids
-from prodige.graph import container, file
+from prodige.graph import container, encoding
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
@@ -411,7 +411,7 @@ class GraphRecommender(Loadable, Recommender):
         True
         """
         check_is_fitted(self)
-        graph, arrays = file.encode(self.graph_)
+        graph, arrays = encoding.encode(self.graph_)
         content = {
             "graph": graph,
             "n_users": self.n_users_,
@@ -428,7 +428,7 @@ class GraphRecommender(Loadable, Recommender):
         """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
         content = contents.content
         n_users, numbers, edges = content["n_users"], content["numbers_per_item"], content["edges"]
-        graph = file.decode(content["graph"], contents.arrays)
+        graph = encoding.decode(content["graph"], contents.arrays)
         if type(n_users) is not int or not 0 < n_users < graph.n_items or edges not in EDGES:
             raise ValueError(f"n_users = {shortened(n_users)} or edges = {shortened(edges)} cannot be right")
         if type(numbers) not in (int, float):

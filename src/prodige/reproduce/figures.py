@@ -105,7 +105,7 @@ def run(
             drawn["curves"], facts["curves"] = figure, found
     if {"degrees", "distances"} & set(names):
         report(f"{data.name} in {BUDGET} numbers an item")
-        fitted = DistanceCompressor(BUDGET, random_state=0, n_jobs=n_jobs).fit(data.X).graph_
+        fitted = DistanceCompressor(BUDGET, structure="graph", random_state=0, n_jobs=n_jobs).fit(data.X).graph_
     if "degrees" in names and fitted is not None and learned is not None:
         drawn["degrees"], facts["degrees"] = degree_histograms(fitted, learned.graph)
     if "distances" in names and fitted is not None:
@@ -156,7 +156,7 @@ def thinned_complete_graph(data: Dataset, n_jobs: int | None, report: Tell) -> t
     numbers = (len(X) + 2 * math.ceil(KEPT * complete.n_edges)) / len(X)
     # With all others as neighbours, the candidates are the complete graph.
     learned = fit_l0(space, numbers, 0, n_jobs, n_steps=CURVE_STEPS, n_neighbors=len(X) - 1).graph
-    fitted = DistanceCompressor(numbers, n_hubs="auto", random_state=0, n_jobs=n_jobs).fit(X).graph_
+    fitted = DistanceCompressor(numbers, structure="graph", random_state=0, n_jobs=n_jobs).fit(X).graph_
     where = place(complete, "tsne", 0, n_jobs)
     width, height = np.ptp(where, axis=0)
     if height > width:

@@ -150,16 +150,19 @@ def result(table: str, plan: Plan, rows: Sequence[Row], options: dict[str, Any],
 
 
 def command(table: str, rows: Sequence[dict[str, Any]], **options: Any) -> str:
-    """Return how to get a table again.
+    """Return how to get a table again; options that are lists are given several times.
 
     Examples
     --------
     >>> from prodige.reproduce.tables import command
     >>> command("table2", [{"method": "svd"}, {"method": "hubs"}], budget=8, seeds=1)
     'prodige reproduce table2 --budget 8 --seeds 1 --methods svd,hubs'
+    >>> command("bits", [{"method": "mds"}, {"method": "mds"}], budget=[16, 24])
+    'prodige reproduce bits --budget 16 --budget 24 --methods mds'
     """
-    options |= {"methods": ",".join(row["method"] for row in rows)}
-    return " ".join([f"prodige reproduce {table}", *(f"--{name} {value}" for name, value in options.items())])
+    options |= {"methods": ",".join(dict.fromkeys(row["method"] for row in rows))}
+    pairs = [(name, one) for name, value in options.items() for one in (value if isinstance(value, list) else [value])]
+    return " ".join([f"prodige reproduce {table}", *(f"--{name} {value}" for name, value in pairs)])
 
 
 # -- as text ---------------------------------------------------------------------------------------------------------
@@ -205,8 +208,19 @@ def page(
     notes: Sequence[str],
 ) -> str:
     """Return a table as a page of Markdown, with what it is about before it and notes after it."""
-    lines = [f"# {title}", "", in_words(origin), "", about]
-    lines += ["", f"| {' | '.join(headers)} |", "| --- |" + " ---: |" * (len(headers) - 1)]
-    lines += [f"| {' | '.join(row)} |" for row in cells]
+    lines = [f"# {title}", "", in_words(origin), "", about, "", *table_lines(headers, cells)]
     lines += ["", *(f"- {note}" for note in notes)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table in Markdown; the first column is text, all others are numbers.
+
+    Examples
+    --------
+    >>> from prodige.reproduce.tables import table_lines
+    >>> table_lines(["", "error"], [["star", "0.5"]])
+    ['|  | error |', '| --- | ---: |', '| star | 0.5 |']
+    """
+    lines = [f"| {' | '.join(headers)} |", "| --- |" + " ---: |" * (len(headers) - 1)]
+    return lines + [f"| {' | '.join(row)} |" for row in cells]

@@ -14,8 +14,9 @@ colour vision tell apart.
 
 from prodige.drawing.plots.bits import plot_bits
 from prodige.drawing.plots.degrees import plot_degrees
+from prodige.drawing.plots.front import plot_front
 from prodige.drawing.plots.graphs import plot_graph
 from prodige.drawing.plots.history import plot_history
 from prodige.drawing.plots.scatter import plot_distances
 
-__all__ = ["plot_bits", "plot_degrees", "plot_distances", "plot_graph", "plot_history"]
+__all__ = ["plot_bits", "plot_degrees", "plot_distances", "plot_front", "plot_graph", "plot_history"]

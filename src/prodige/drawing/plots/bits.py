@@ -24,11 +24,16 @@ NAMES = {
     "pca": "PCA",
     "l0": "graph, by L0",
     "poincare": "Poincaré MDS",
+    "residual": "residual coordinates",
     "constant": "one constant",
+    "product": "product of graphs",
 }
 
+# Methods of this package stand out.
+OURS = ("graph", "l0", "product", "free")
 
-def plot_bits(results: Any, *, ax: Axes | None = None) -> Axes:
+
+def plot_bits(results: Any, *, names: Mapping[str, str] = NAMES, ax: Axes | None = None) -> Axes:
     """Draw the error of methods against the bits they keep for an item, both on logarithmic axes.
 
     Parameters
@@ -37,6 +42,8 @@ def plot_bits(results: Any, *, ax: Axes | None = None) -> Axes:
         Rows with ``method``, ``bits_per_item`` and ``mse``: a number, several (of different seeds), or a
         :class:`prodige.metric.evaluation.Report`. Also what :func:`prodige.reproduce.table1.run` returns, which has
         them under ``rows``. Rows without an error are left out. Rows of one method are joined by a line.
+    names : mapping
+        What methods are called, in the order of their colours; those of the paper's first table when left out.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure when left out.
 
@@ -59,8 +66,7 @@ def plot_bits(results: Any, *, ax: Axes | None = None) -> Axes:
         raise ValueError("results have no row with an error: there is nothing to draw")
     levels = {method for method, entries in points.items() if all(bits < _LEAST_BITS for bits, _ in entries)}
     ours = [method for method in points if method not in levels]
-    # The colour of a method depends on its name, not on what it is compared with.
-    places = {method: place for place, method in enumerate(dict.fromkeys([*NAMES, *points]))}
+    places = places_of(names, points)
     handles: list[Any] = []
     texts = []
     for method in sorted(ours, key=lambda method: places[method]):
@@ -69,25 +75,25 @@ def plot_bits(results: Any, *, ax: Axes | None = None) -> Axes:
         spread = np.array(
             [[mean - min(errors), max(errors) - mean] for mean, (_, errors) in zip(means, entries, strict=True)]
         )
-        color, _ = color_of(places[method])
-        strong = method in ("graph", "l0")
+        color, marker = color_of(places[method])
+        strong = method in OURS
         handles.append(
             ax.errorbar(
                 [bits for bits, _ in entries],
                 means,
                 yerr=np.maximum(spread.T, 0),
                 color=color,
-                marker="o",
+                marker=marker,
                 markersize=7 if strong else 5,
                 linewidth=2.2 if strong else 1.2,
                 capsize=2,
             )
         )
-        texts.append(shorten(NAMES.get(method, method)))
+        texts.append(shorten(names.get(method, method)))
     for method in levels:
         error = float(np.mean([np.mean(errors) for _, errors in points[method]]))
         handles.append(ax.axhline(error, color=GREY, linestyle=":", linewidth=1.2))
-        texts.append(shorten(NAMES.get(method, method)))
+        texts.append(shorten(names.get(method, method)))
     ax.set(xlabel="bits per item", ylabel="mean squared error", yscale="log")
     if ours:
         ax.set_xscale("log", base=2)
@@ -95,6 +101,11 @@ def plot_bits(results: Any, *, ax: Axes | None = None) -> Axes:
     tidy(ax)
     add_legend(ax, handles, texts, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
     return ax
+
+
+def places_of(names: Iterable[str], methods: Iterable[str]) -> dict[str, int]:
+    """Return which colour each method has: it depends on its name, not on what it is compared with."""
+    return {method: place for place, method in enumerate(dict.fromkeys([*names, *methods]))}
 
 
 def rows_of(results: Any) -> list[Mapping[str, Any]]:

@@ -43,6 +43,7 @@ def write(
     images: NDArray[np.uint8] | None = None,
     positions: ArrayLike | None = None,
     title: str | None = None,
+    words: str | None = None,
 ) -> None:
     """Write the page; see :meth:`prodige.Graph.to_html`.
 
@@ -57,7 +58,7 @@ def write(
     True
     """
     name = as_text(path)
-    page = render(graph, labels, groups, images, positions, title)
+    page = render(graph, labels, groups, images, positions, title, words)
     with replacing(name) as file:
         file.write(page.encode())
 
@@ -69,8 +70,11 @@ def render(
     images: NDArray[np.uint8] | None = None,
     positions: ArrayLike | None = None,
     title: str | None = None,
+    words: str | None = None,
 ) -> str:
     """Return the page as text; see :meth:`prodige.Graph.to_html`.
+
+    ``words`` say what the graph is; when left out, what it consists of.
 
     Examples
     --------
@@ -90,6 +94,7 @@ def render(
     i, j, weight = graph.edges
     data = {
         "title": title,
+        "words": words,
         "n_items": graph.n_items,
         "n_vertices": graph.n_vertices,
         "starts": encode(np.searchsorted(i, np.arange(graph.n_vertices + 1)).astype(np.int32)),
@@ -100,7 +105,7 @@ def render(
         "groups": None if grouping is None else {"names": grouping.names, "codes": encode(grouping.codes)},
         "images": None if sheets is None else sheets._asdict(),
     }
-    return assemble(title, describe(graph), to_json(data))
+    return assemble(title, describe(graph) if words is None else words, to_json(data))
 
 
 def assemble(title: str, words: str, data: str) -> str:

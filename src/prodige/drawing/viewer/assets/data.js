@@ -23,6 +23,7 @@ class GraphData {
   /** @param {object} data what viewer/page.py wrote */
   constructor(data) {
     this.title = data.title;
+    this.words = data.words;
     this.nItems = data.n_items;
     this.nVertices = data.n_vertices;
     this.labels = data.labels;

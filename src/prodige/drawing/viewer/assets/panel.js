@@ -185,7 +185,8 @@ class Panel {
   /** The graph without the picture; its longer part is made when it is asked for. */
   fillWords() {
     const { graph } = this;
-    const words = [element("p", {}, `A graph of ${this.counts().replaceAll(" ·", ",")}. The vertices with the most edges:`)];
+    const graphInWords = graph.words ?? `A graph of ${this.counts().replaceAll(" ·", ",")}.`;
+    const words = [element("p", {}, `${graphInWords} The vertices with the most edges:`)];
     if (byId("in-words").open) {
       const order = Array.from({ length: graph.nVertices }, (_, vertex) => vertex)
         .sort((a, b) => graph.degree(b) - graph.degree(a)).slice(0, 20);

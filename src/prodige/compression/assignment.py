@@ -1,0 +1,91 @@
+"""New items of a product: rows that were not in the fit get codes and a length by their distances to anchors.
+
+It is the last step of the fit itself, with anchors in place of landmarks and tables that stay as they are. Every row is
+handled by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from prodige import _core
+from prodige.compression.out_of_sample import FromAnchors
+from prodige.graph.product import ProductGraph
+from prodige.threads import count_threads
+
+# Rounds over all factors: codes hardly change after so many.
+_N_ROUNDS = 6
+
+# Distances shorter than this part of the mean weigh no more than one of it, as in the fit.
+_FLOOR = 0.1
+
+# Distances of one block: 64 MiB as float32.
+_BLOCK = 1 << 24
+
+
+@dataclass(frozen=True)
+class ProductOutOfSample:
+    """A fitted product, and what distances of new rows to its anchors are measured by.
+
+    Attributes
+    ----------
+    graph : ProductGraph
+    from_anchors : FromAnchors
+    """
+
+    graph: ProductGraph
+    from_anchors: FromAnchors
+
+    def to_anchors(self, X: Any) -> NDArray[np.float32]:
+        """Return the distances of rows to the anchors."""
+        return self.from_anchors.measure(X)
+
+    def insert(self, X: Any) -> ProductGraph:
+        """Return a product with new items after the old ones, their lengths on the same grid."""
+        grid = self.graph.length_grid
+        codes, lengths = self.assign(X, (0.0, 0.0, 0) if grid is None else (grid.least, grid.step, 2**grid.bits))
+        return self.graph.with_items(codes, lengths if grid is None else grid.nearest(lengths))
+
+    def distances(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+        """Yield the distances of new rows to some items, a block of rows at a time."""
+        # Lengths off the grid: these rows are not kept, and may be farther away than any that are.
+        graph, n_jobs = self.graph.with_items(*self.assign(X, (0.0, 0.0, 0))), self.from_anchors.n_jobs
+        new = np.arange(self.graph.n_items, graph.n_items)
+        for part in gen_batches(new.size, max(1, _BLOCK // items.size)):
+            yield graph.distances(new[part], items, n_jobs=n_jobs)
+
+    def assign(self, X: Any, grid: tuple[float, float, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the codes of new rows, shape [M, factors], and their lengths, on a grid that has any levels."""
+        graph, anchors = self.graph, self.from_anchors.anchors
+        target = self.to_anchors(X)
+        n, n_jobs = len(target), count_threads(self.from_anchors.n_jobs)
+        nearest = anchors[target.argmin(axis=1)]
+        nobody = np.empty((n, 0))
+        fit = _core.CodeFit(
+            np.full(anchors.size, -1, np.int32),
+            target,
+            nobody.astype(np.int32),
+            nobody.astype(np.float32),
+            nobody.astype(np.float32),
+        )
+        codes, lengths, _ = fit.choose_codes(
+            np.array([factor.n_hubs for factor in graph.factors], np.int32),
+            np.concatenate([(factor.distances() ** np.float32(graph.power)).ravel() for factor in graph.factors]),
+            round(4 * graph.gauge),
+            _FLOOR * (float(target.mean(dtype=np.float64)) or 1.0),
+            graph.codes[nearest].astype(np.uint16),
+            graph.lengths[nearest],
+            np.ascontiguousarray(graph.codes[anchors].T.astype(np.uint16)),
+            graph.lengths[anchors],
+            np.arange(n, dtype=np.int32),
+            *grid,
+            _N_ROUNDS,
+            n_jobs,
+        )
+        return codes.astype(np.int32), lengths

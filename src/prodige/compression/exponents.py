@@ -1,0 +1,83 @@
+"""Exponents of a product: how distances in its factors add up, chosen by what suits the data.
+
+Euclidean distances add up as Pythagoras says, power 2 and gauge 2. What suits others is found by fitting small products
+to some of the items and asking for distances to items that they were not fitted to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prodige.compression.budget import Budget
+from prodige.compression.objective import NearPairs, Validation
+from prodige.compression.products import fit_product
+from prodige.metric.landmarks import Landmarks
+from prodige.metric.space import Space
+from prodige.progress import Monitor
+
+Exponents = tuple[float, float]
+
+PYTHAGOREAN: Exponents = (2.0, 2.0)
+
+# Power and gauge of products that are metrics, and of others that may come closer to what is no Euclidean distance.
+METRIC: tuple[Exponents, ...] = (PYTHAGOREAN, (1.5, 1.5), (1.0, 1.0))
+OTHERS: tuple[Exponents, ...] = ((2.0, 1.5), (2.0, 1.0))
+
+# Items and landmarks of a trial, and its sweeps; numbers an item where items are too few for the budget of bits.
+_N_ITEMS = 2000
+_N_LANDMARKS = 512
+_N_SWEEPS = 3
+_NUMBERS = 8.0
+
+# Of fewer items there is nothing to set aside.
+_LEAST_ITEMS = 64
+
+
+def choose_exponents(
+    space: Space, budget: Budget, metric_only: bool = True, hurried: bool = False, seed: int = 0
+) -> Exponents:
+    """Return the power and the gauge that suit a data set.
+
+    Parameters
+    ----------
+    space : Space
+    budget : Budget
+    metric_only : bool
+        Whether distances of the product are to be a metric.
+    hurried : bool
+        Whether there is no time for trials.
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.budget import Budget
+    >>> from prodige.compression.exponents import choose_exponents
+    >>> from prodige.metric.space import Space
+    >>> choose_exponents(Space(np.random.default_rng(0).normal(size=(100, 5))), Budget(bits=64))
+    (2.0, 2.0)
+    """
+    candidates = METRIC if metric_only else METRIC + OTHERS
+    is_euclidean = isinstance(space.measure, str) and space.measure == "euclidean"
+    if hurried or space.n_items < _LEAST_ITEMS or (is_euclidean and metric_only):
+        return PYTHAGOREAN
+    random = np.random.RandomState(seed)
+    some = space.take(np.sort(random.permutation(space.n_items)[:_N_ITEMS]))
+    landmarks = Landmarks.draw(some, min(_N_LANDMARKS, some.n_items // 2), random)
+    near = NearPairs.find(some, 0.0, landmarks.sources.size)
+    validation = Validation(some, landmarks, near, 0.0, random)
+    numbers = Budget(numbers=_NUMBERS if budget.numbers is None else budget.numbers)
+    best, least = PYTHAGOREAN, np.inf
+    for exponents in candidates:
+        trial = np.random.RandomState(seed)
+        product = fit_product(landmarks, near, numbers, exponents, Monitor(_N_SWEEPS), trial, space.n_jobs)
+        error = np.inf if product is None else validation.error(product, space.n_jobs)
+        if error < least:
+            best, least = exponents, error
+    return best
+
+
+def trial_size(space: Space) -> int:
+    """Return about how many distances the trials of :func:`choose_exponents` measure."""
+    n_items = min(space.n_items, _N_ITEMS)
+    return n_items * min(_N_LANDMARKS, n_items // 2)

@@ -1,0 +1,194 @@
+"""Plans of products: how many factors and hubs a budget buys, and which directions of the data go into which factor.
+
+A direction of variance λ that gets R bits leaves the squared error λ² (2·4⁻ᴿ − 16⁻ᴿ) in products of two items' places,
+and so in their squared distance. So bits are shared out by log₂ λ, not by half of it as for the places themselves;
+directions that would get next to nothing are left to the lengths.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prodige.compression.budget import Budget, bits_for
+from prodige.graph.grid import Grid
+from prodige.graph.product import ProductGraph
+
+Floats = NDArray[np.float64]
+
+# A direction that would get less than this, in bits, is left out.
+_LEAST_RATE = 0.5
+
+# Hubs of a factor, at most, as bits of a code: choosing among them takes their square.
+_MOST_BITS = 8
+
+# What a further bit of every code is worth, as a share of all bits of codes: fewer and larger factors fit better.
+_WIDER = 0.055
+
+# Factors, at most.
+_MOST_FACTORS = 64
+
+# Where numbers are counted and not bits: enough for rounding not to matter, and still a small file.
+_FINE_BITS = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of a product.
+
+    Attributes
+    ----------
+    n_hubs : tuple of int
+        Hubs of each factor.
+    directions : tuple of tuple of int
+        For each factor the directions of the data that it begins with.
+    position_bits, length_bits : int
+        Bits of a coordinate of a hub, and of the length of an item.
+    """
+
+    n_hubs: tuple[int, ...]
+    directions: tuple[tuple[int, ...], ...]
+    position_bits: int
+    length_bits: int
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors."""
+        return len(self.n_hubs)
+
+    @property
+    def code_bits(self) -> float:
+        """Bits of an item's codes, as information."""
+        return float(np.log2(self.n_hubs).sum())
+
+    @property
+    def n_positions(self) -> int:
+        """Coordinates of all hubs."""
+        return sum(n_hubs * len(some) for n_hubs, some in zip(self.n_hubs, self.directions, strict=True))
+
+    def numbers(self, n_items: int) -> float:
+        """Return the numbers an item: codes, a length, and its share of the positions."""
+        return self.n_factors + 1 + self.n_positions / n_items
+
+    def bits(self, n_items: int) -> float:
+        """Return the bits an item of the file, to the last one."""
+        factors = [
+            Grid(np.zeros((n_hubs, len(some)), np.uint16), self.position_bits, 0.0, 1.0)
+            for n_hubs, some in zip(self.n_hubs, self.directions, strict=True)
+        ]
+        codes = np.zeros((n_items, self.n_factors), np.int32)
+        lengths = Grid(np.zeros(n_items, np.uint16), self.length_bits, 0.0, 1.0)
+        return ProductGraph.from_factors(factors, codes, lengths).bits_per_item
+
+    def least_bits(self, n_items: int) -> float:
+        """Return the bits an item of everything but the header, which is quicker than all of them."""
+        codes = sum(bits_for(n_hubs) for n_hubs in self.n_hubs)
+        return codes + self.length_bits + self.n_positions * self.position_bits / n_items
+
+
+def make_plan(n_items: int, budget: Budget, variances: Floats) -> Plan | None:
+    """Return the plan with the longest codes that a budget allows, None where it allows none.
+
+    Parameters
+    ----------
+    n_items : int
+    budget : Budget
+    variances : ndarray, shape [K]
+        Of the data along its directions, descending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.budget import Budget
+    >>> from prodige.compression.plan import make_plan
+    >>> plan = make_plan(10_000, Budget(bits=32), 0.9 ** np.arange(50))
+    >>> plan.n_hubs
+    (128, 128, 128, 64)
+    """
+    return plan_bits(n_items, budget.bits, variances) if budget.bits else plan_numbers(n_items, budget, variances)
+
+
+def plan_bits(n_items: int, bits: float, variances: Floats) -> Plan | None:
+    """Return a plan within a budget of bits.
+
+    Larger factors fit better at the same length of codes, but their positions leave less room for codes.
+    """
+    plans = [largest_plan(n_items, bits, variances, width) for width in range(1, _MOST_BITS + 1)]
+    possible = [plan for plan in plans if plan is not None]
+    return max(possible, key=lambda plan: plan.code_bits * (1 + _WIDER * plan.code_bits / plan.n_factors), default=None)
+
+
+def largest_plan(n_items: int, bits: float, variances: Floats, width: int) -> Plan | None:
+    """Return the plan with the longest codes whose factors have codes of so many bits at most."""
+    position_bits = 7 if bits < 80 else 8
+    length_bits = int(np.clip(round(2 + bits / 24), 3, 8))
+    most_factors = min(variances.size, _MOST_FACTORS)
+    for code_bits in range(min(int(bits), width * most_factors), 0, -1):
+        n_factors = math.ceil(code_bits / width)
+        n_hubs = tuple(2 ** (code_bits // n_factors + (m < code_bits % n_factors)) for m in range(n_factors))
+        plan = Plan(n_hubs, deal(variances, n_hubs), position_bits, length_bits)
+        if n_hubs[0] <= n_items and plan.least_bits(n_items) <= bits and plan.bits(n_items) <= bits:
+            return plan
+    return None
+
+
+def plan_numbers(n_items: int, budget: Budget, variances: Floats) -> Plan | None:
+    """Return a plan within a budget of numbers; a code is a number, however many hubs there are."""
+    assert budget.numbers is not None
+    best: Plan | None = None
+    for n_factors in range(1, min(math.floor(budget.numbers - 1), variances.size, _MOST_FACTORS) + 1):
+        n_hubs = min(2 * 2**_MOST_BITS, n_items // 4)
+        while n_hubs >= 2:
+            sizes = (n_hubs,) * n_factors
+            plan = Plan(sizes, deal(variances, sizes), _FINE_BITS, _FINE_BITS)
+            if plan.numbers(n_items) <= budget.numbers:
+                if best is None or plan.code_bits > best.code_bits:
+                    best = plan
+                break
+            n_hubs = n_hubs * 9 // 10
+    return best
+
+
+def deal(variances: Floats, n_hubs: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Share the directions worth their bits out over factors, each as much of the rate as its codes have bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.plan import deal
+    >>> deal(np.array([8.0, 4.0, 4.0, 2.0, 0.1]), (16, 16))
+    ((0, 3), (1, 2))
+    """
+    widths = np.log2(n_hubs)
+    rate = rates(variances, float(widths.sum()))
+    n_taken = max(int((rate > _LEAST_RATE).sum()), len(n_hubs))
+    filled = np.zeros(len(n_hubs))
+    groups: list[list[int]] = [[] for _ in n_hubs]
+    for direction in range(min(n_taken, variances.size)):
+        empty = [m for m, group in enumerate(groups) if not group]
+        m = empty[0] if empty else int((filled / widths).argmin())
+        groups[m].append(direction)
+        filled[m] += rate[direction]
+    return tuple(tuple(group) for group in groups)
+
+
+def rates(variances: Floats, bits: float) -> Floats:
+    """Return the bits of each direction: log₂ λ above a level that the sum decides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.plan import rates
+    >>> rates(np.array([8.0, 4.0, 0.1]), 3.0)
+    array([2., 1., 0.])
+    """
+    logs = np.log2(np.maximum(variances, 1e-30 * variances.max()))
+    for n_taken in range(logs.size, 0, -1):  # descending: the first so many share all bits
+        level = (logs[:n_taken].sum() - bits) / n_taken
+        if logs[n_taken - 1] > level:
+            break
+    result: Floats = np.maximum(logs - level, 0.0)
+    return result

@@ -1,0 +1,115 @@
+"""Positions of a factor's hubs, moved so that the distances between them come out right.
+
+What the rest of a product leaves to a factor is one wish for each pair of hubs, and how much it matters: the mean
+residual of the pairs of items that are there, and their weight. Hubs are moved by Levenberg and Marquardt's method,
+all of them together, since near ones that move on their own push each other ever farther.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# How much a step is shortened to begin with, and the range within which that goes.
+_DAMPING = 1e-3
+_LEAST_DAMPING = 1e-6
+_N_TRIALS = 6
+
+# Squared distances below this part of the largest have no direction.
+_TINY = 1e-12
+
+
+def distance_powers(positions: Floats, power: float) -> Floats:
+    """Return the distances between all positions to a power, shape [H, H]; 0 on the diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.positions import distance_powers
+    >>> distance_powers(np.array([[0.0], [3.0]]), 2.0)
+    array([[0., 9.],
+           [9., 0.]])
+    """
+    squares = np.zeros((len(positions), len(positions)))
+    for column in positions.T:
+        squares += (column[:, None] - column) ** 2
+    return squares if power == 2 else squares ** (power / 2)
+
+
+def move_hubs(positions: Floats, residuals: Floats, weights: Floats, power: float, n_steps: int = 1) -> Floats:
+    """Return positions whose distances to a power are closer to what was wished for.
+
+    Parameters
+    ----------
+    positions : ndarray, shape [H, k]
+    residuals : ndarray, shape [H, H]
+        Sums of weight times (what came out − what should have) over pairs of items, by the hubs of both.
+    weights : ndarray, shape [H, H]
+        Sums of weights of the same pairs.
+    power : float
+        1 to 2.
+    n_steps : int
+
+    Examples
+    --------
+    Two hubs that are too close by 1:
+
+    >>> import numpy as np
+    >>> from prodige.compression.positions import move_hubs
+    >>> ones = np.ones((2, 2))
+    >>> moved = move_hubs(np.array([[0.0], [3.0]]), -1 * ones, ones, power=1.0, n_steps=3)
+    >>> float(abs(moved[0, 0] - moved[1, 0]).round(3))
+    4.0
+    """
+    weight = weights + weights.T
+    residual = residuals + residuals.T
+    np.fill_diagonal(weight, 0)
+    wish = distance_powers(positions, power) - np.divide(residual, weight, out=np.zeros_like(weight), where=weight > 0)
+    if not weight.any():
+        return positions
+
+    def loss(some: Floats) -> float:
+        return float((weight * (distance_powers(some, power) - wish) ** 2).sum())
+
+    best, damping = loss(positions), _DAMPING
+    for _ in range(n_steps):
+        gradient, hessian = slopes(positions, weight, wish, power)
+        diagonal = np.einsum("ii->i", hessian)
+        curvature = diagonal + diagonal.mean()  # hubs that nobody is at stay where they are
+        start = diagonal.copy()
+        for _ in range(_N_TRIALS):
+            diagonal[:] = start + damping * curvature
+            step = scipy.linalg.solve(hessian, gradient.ravel(), assume_a="pos", check_finite=False)
+            moved = positions - step.reshape(positions.shape)
+            if (now := loss(moved)) < best:
+                positions, best, damping = moved, now, max(damping / 4, _LEAST_DAMPING)
+                break
+            damping *= 8
+        else:
+            return positions
+    return positions
+
+
+def slopes(positions: Floats, weight: Floats, wish: Floats, power: float) -> tuple[Floats, Floats]:
+    """Return the gradient of half the squared error by every coordinate, and the Gauss–Newton matrix."""
+    n_hubs, n_dimensions = positions.shape
+    squares = distance_powers(positions, 2.0)
+    squares = np.maximum(squares, max(_TINY * squares.max(), np.finfo(np.float64).tiny))
+    slope = power * squares ** (power / 2 - 1)
+    np.fill_diagonal(slope, 0)
+    pull = weight * (distance_powers(positions, power) - wish) * slope
+    gradient = pull.sum(axis=1)[:, None] * positions - pull @ positions
+    stiffness = weight * slope**2
+    hessian = np.empty((n_hubs, n_dimensions, n_hubs, n_dimensions))
+    rows = np.arange(n_hubs)
+    for a in range(n_dimensions):
+        along = positions[:, None, a] - positions[None, :, a]
+        for b in range(a + 1):
+            block = stiffness * along * (positions[:, None, b] - positions[None, :, b])
+            hessian[:, a, :, b] = hessian[:, b, :, a] = -block
+            hessian[rows, a, rows, b] = hessian[rows, b, rows, a] = block.sum(axis=1)
+    size = n_hubs * n_dimensions
+    return gradient, hessian.reshape(size, size)

@@ -1,0 +1,296 @@
+"""Files of products: what was saved comes back, bytes are as documented, and nothing in a file is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from files import CLAIMS, HUGE, assemble, damaged, entry, is_refused, product_parts, refused
+from prodige import Graph, ProductGraph
+from prodige.graph import Grid, container, file
+from prodige.graph.container import FileFormatError
+from strategies import products
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "some.prodige"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for all examples of a property."""
+    return tmp_path_factory.mktemp("files")
+
+
+def by_hand() -> ProductGraph:
+    """Return what the file made by hand holds."""
+    return ProductGraph.from_factors(
+        [
+            Grid([[0], [3]], 2, 0.0, 0.5),
+            [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]],
+            Graph.from_edges([0], [1], [3.0]),
+        ],
+        [[0, 2, 0], [1, 0, 0], [1, 1, 1]],
+        Grid([0, 2, 1], 2, 0.0, 0.25),
+        power=1.0,
+        gauge=2.0,
+        places=[0, 1, 2, 1],
+    )
+
+
+def refuse(path: Path, header: Any, body: bytes, match: str = "do not fit together") -> str:
+    return refused(path, assemble(header, body), match, ProductGraph.load)
+
+
+def test_bytes_are_as_documented(path: Path) -> None:
+    """Read and written by hand: a file written today must mean the same tomorrow."""
+    header, body = product_parts()
+    path.write_bytes(assemble(header, body))
+    assert ProductGraph.load(path) == by_hand()
+    by_hand().save(path)
+    data = path.read_bytes()
+    length = struct.unpack("<I", data[12:16])[0]
+    assert json.loads(data[16 : 16 + length]) == header
+    assert data[16 + length : -32] == body
+
+
+@settings(max_examples=60)
+@given(product=products())
+def test_what_was_saved_comes_back(directory: Path, product: ProductGraph) -> None:
+    path = directory / "round.prodige"
+    product.save(path, {"made by": "Ada"})
+    loaded = ProductGraph.load(path)
+    assert loaded == product
+    assert loaded.distances().tobytes() == product.distances().tobytes()
+    description = container.describe(path)
+    assert (description.kind, description.version, description.metadata) == ("product", 3, {"made by": "Ada"})
+    content, arrays = file.encode(product)
+    assert file.array_names(content) == tuple(arrays)
+    assert file.decode(content, arrays | {"more": np.zeros(1)}) == product
+    assert file.size(product) * 8 / product.n_items == product.bits_per_item
+
+
+def test_an_ordinary_header_is_small() -> None:
+    """Of 10,000 items every 100 bytes are a twelfth of a bit an item."""
+    rng = np.random.default_rng(0)
+    factors = [Grid.round(rng.normal(size=(128, 3)), 8) for _ in range(10)]
+    product = ProductGraph.from_factors(factors, rng.integers(0, 128, (10_000, 10)), Grid.round(rng.random(10_000), 8))
+    _, arrays = file.encode(product)
+    # Ten codes of seven bits and a length of eight; the positions are everybody's.
+    assert sum(array.size for array in arrays.values()) == 10_000 * 78 / 8 + 10 * 128 * 3 + 11 * 8
+    assert file.size(product) - sum(array.size for array in arrays.values()) <= 600
+
+
+def test_bits_are_those_of_the_grids(path: Path) -> None:
+    with pytest.raises(ValueError, match="bits = 8: a product of graphs has the bits of its grids"):
+        file.encode(by_hand(), bits=8)
+
+
+def test_every_flipped_bit_and_truncation_is_refused(path: Path) -> None:
+    by_hand().save(path)
+    data = path.read_bytes()
+    assert not is_refused(path, data, ProductGraph.load)
+    for position in range(len(data)):
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << position % 8
+        assert is_refused(path, bytes(flipped), ProductGraph.load), position
+        assert is_refused(path, data[:position], ProductGraph.load), position
+
+
+@settings(max_examples=300)
+@given(product=products(max_vertices=6), data=st.data())
+def test_damage_is_refused_or_harmless(directory: Path, product: ProductGraph, data: st.DataObject) -> None:
+    """Also where the checksum was made anew: what is read then is a product like any other."""
+    path = directory / "damaged.prodige"
+    product.save(path)
+    contents = damaged(data, path.read_bytes())
+    path.write_bytes(contents[:-32] + hashlib.sha256(contents[:-32]).digest())
+    try:
+        loaded = ProductGraph.load(path)
+    except FileFormatError:
+        return
+    assert loaded == ProductGraph.from_factors(
+        loaded.factors, loaded._codes, loaded._lengths, loaded.power, loaded.gauge, loaded._places
+    )
+    assert not np.isnan(loaded.distances()).any()
+
+
+@pytest.mark.parametrize("key", ["n_items", "n_vertices", "power", "gauge", "length_bits", "factors"])
+def test_content_that_lies_is_refused(path: Path, key: str) -> None:
+    header, body = product_parts()
+    for claim in CLAIMS:
+        if json.dumps(claim) != json.dumps(header["content"][key]) and (key, claim) != ("power", 1.5):
+            refuse(path, header | {"content": header["content"] | {key: claim}}, body)
+    content = {name: value for name, value in header["content"].items() if name != key}
+    refuse(path, header | {"content": content}, body, "a product of graphs needs n_items, n_vertices|do not fit")
+    refuse(path, header | {"content": header["content"] | {"more": 1}}, body, "a product of graphs needs")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_factors_that_lie_are_refused(path: Path, place: int) -> None:
+    header, body = product_parts()
+    claims = [*CLAIMS, [2, 1], [2, 1, 2, 1], [True, 1, 2], [2, 0, 2], [0, 1, 2], [2, 1, 0], [2, 1, 17], [2, 1, 31]]
+    claims += [[HUGE, 1, 2], [4097, 1, 2], [2, HUGE, 2], [2, 1, "2"], [[2], 1, 2], {"n_vertices": 2}]
+    for claim in claims:
+        factors = list(header["content"]["factors"])
+        factors[place] = claim
+        refuse(path, header | {"content": header["content"] | {"factors": factors}}, body)
+    one = {"factors": [[2, 1, 2]] * 257}
+    refuse(path, header | {"content": header["content"] | one}, body, "list of 1 to 256")
+
+
+def test_a_gauge_of_tomorrow(path: Path) -> None:
+    header, body = product_parts()
+    content = header["content"] | {"gauge": {"name": "logarithm", "base": 2.0}}
+    message = refuse(path, header | {"content": content}, body, "its gauge, 'logarithm', is unknown to this version")
+    assert message.endswith("; upgrade prodige to read it")
+    assert "damaged" not in message
+    gauges: list[Any] = [
+        {"name": "power"},
+        {"name": "power", "exponent": 2},
+        {"name": "power", "exponent": 2.5},
+        {"name": "power", "exponent": 0.5},
+        {"name": "power", "exponent": 2.0, "more": 1},
+        {"name": 3, "exponent": 2.0},
+        {"exponent": 2.0},
+    ]
+    for gauge in gauges:
+        refuse(path, header | {"content": header["content"] | {"gauge": gauge}}, body)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "match"),
+    [
+        (0, 0b1110, "bits behind the last number"),
+        (1, 0b010011, r"codes\[0, 1\] = 3 is not a hub: factor 1 has hubs 0 to 2"),
+        (1, 0b1010010, "bits behind"),
+        (2, 0b1100, "bits behind"),
+        (11, 0b11100, "bits behind"),
+        (44, 0b1011000, "bits behind"),
+        (45, 0b11010010, "is not a vertex"),
+        (45, 0b00010000, "no item at vertex 2"),
+        (46, 0b011, "degrees are not those of 2 vertices and 1 edges"),
+        (47, 0b1, "an edge goes to 2"),
+        (48, 0b10, "bits behind"),
+    ],
+)
+def test_bits_that_lie_are_refused(path: Path, position: int, value: int, match: str) -> None:
+    header, body = product_parts()
+    refuse(path, header, body[:position] + bytes([value]) + body[position + 1 :], match)
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "match"),
+    [
+        (3, np.nan, "least must be a finite number"),
+        (7, -0.5, "step must be a finite number of 0 or more"),
+        (7, np.inf, "step must be a finite number"),
+        (7, 3e38, "lead to numbers that float32 cannot hold"),
+        (12, np.nan, r"positions\[0, 0\] = nan"),
+        (12, 3e38, "add up to"),
+        (36, -0.5, r"lengths\[0\] = -0.5"),
+        (40, 3e38, "float32 cannot hold"),
+    ],
+)
+def test_numbers_that_lie_are_refused(path: Path, position: int, value: float, match: str) -> None:
+    header, body = product_parts()
+    refuse(path, header, body[:position] + struct.pack("<f", value) + body[position + 4 :], match)
+
+
+@pytest.mark.parametrize("name", ["codes", "positions", "lengths", "places", "2.degree", "2.weight"])
+def test_arrays_of_no_product_are_refused(path: Path, name: str) -> None:
+    header, body = product_parts()
+    rows = [row | {"name": "other"} if row["name"] == name else row for row in header["arrays"]]
+    refuse(path, header | {"arrays": rows}, body, name)
+    rows = [row | {"shape": [*row["shape"], 1]} if row["name"] == name else row for row in header["arrays"]]
+    refuse(path, header | {"arrays": rows}, body, "should have .* numbers of")
+    rows = [row | {"dtype": "int8"} if row["name"] == name else row for row in header["arrays"]]
+    refuse(path, header | {"arrays": rows}, body, "of int8")
+
+
+def test_arrays_too_many_are_refused(path: Path) -> None:
+    header, body = product_parts()
+    extra = {"arrays": [*header["arrays"], entry("more", "uint8", [0], 0)]}
+    refuse(path, header | extra, body, "a product of graphs has no array 'more'")
+    header["content"] |= {"n_items": 3}  # which needs no places
+    refuse(path, header, body, "a product of graphs has no array 'places'")
+
+
+def test_a_product_is_no_graph(path: Path) -> None:
+    header, body = product_parts()
+    refused(path, assemble(header | {"kind": "graph"}, body), "a graph needs n_vertices", Graph.load)
+    by_hand().save(path)
+    with pytest.raises(FileFormatError, match=r"a product of graphs, not a graph; .* ProductGraph\.load"):
+        Graph.load(path)
+
+
+def forged(n_items: int, n_vertices: int, factors: list[Any], arrays: dict[str, int]) -> bytes:
+    """Return a file of zeros with arrays of so many bytes."""
+    content = {
+        "n_items": n_items,
+        "n_vertices": n_vertices,
+        "power": 2.0,
+        "gauge": {"name": "power", "exponent": 2.0},
+        "length_bits": 1,
+        "factors": factors,
+    }
+    rows = [entry(name, "uint8", [n], n) for name, n in arrays.items()]
+    header = {"kind": "product", "content": content, "arrays": rows, "metadata": {}}
+    return assemble(header, bytes(sum(arrays.values())))
+
+
+def test_items_take_room(path: Path) -> None:
+    """Neither vertices nor items nor factors come for nothing."""
+    many = forged(2**31 - 2, 2**31 - 2, [[1, 1, 1]], {"codes": 0, "positions": 9, "lengths": 9})
+    refused(path, many, "lengths should have 268435464 numbers of uint8", ProductGraph.load)
+    twins = forged(2**31 - 2, 1, [[1, 1, 1]], {"codes": 0, "positions": 9, "lengths": 9, "places": 1})
+    refused(path, twins, "places should have 268435456 numbers of uint8", ProductGraph.load)
+    n = 2**22
+    idle = forged(n, n, [[1, 1, 1]] * 3, {"codes": 0, "positions": 27, "lengths": 8 + n // 8})
+    refused(path, idle, "3 of them have one hub", ProductGraph.load)
+    tables = {"codes": 9 * 2, "positions": 9 * (8 + 512), "lengths": 9}
+    refused(path, forged(1, 1, [[4096, 1, 1]] * 9, tables), "more than 134217728 numbers", ProductGraph.load)
+
+
+def test_a_small_file_takes_little_memory(path: Path) -> None:
+    """The most that 5 kB can ask for, in a process that has 1.5 GB of memory more than it needs to start."""
+    path.write_bytes(forged(1, 1, [[4096, 1, 1]] * 8, {"codes": 8 * 2, "positions": 8 * 520, "lengths": 9}))
+    program = """
+        import resource, sys
+        from prodige import ProductGraph
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + 3 * 2**29
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        print(ProductGraph.load(sys.argv[1]).distance(0, 0))
+    """
+    arguments = [sys.executable, "-c", textwrap.dedent(program), str(path)]
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "0.0\n"), result.stderr
+
+
+@pytest.mark.parametrize("n_copies", [1, 5, 150])
+def test_few_copies_take_little_room(path: Path, n_copies: int) -> None:
+    """Copies alone are listed where there are few of them, places of all items where there are many."""
+    random = np.random.default_rng(0)
+    codes, lengths = random.integers(0, 4, (200, 2)), random.random(200)
+    plain = ProductGraph.from_factors([random.random((4, 2))] * 2, codes, Grid.round(lengths, 8))
+    places = random.permutation(np.r_[np.arange(200), random.integers(0, 200, n_copies)])
+    product = plain.with_places(places)
+    product.save(path)
+    loaded = ProductGraph.load(path)
+    assert loaded == product
+    np.testing.assert_array_equal(loaded.distances(), plain.distances()[np.ix_(places, places)])
+    n_bytes = product.bits_per_item * product.n_items / 8 - plain.bits_per_item * 200 / 8
+    assert n_bytes < 100 + min(2 * n_copies * 9 / 8, (200 + n_copies))
