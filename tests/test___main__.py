@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
+import prodige
 from prodige import Graph, __version__
 
 PROGRAM = [sys.executable, "-m", "prodige"]
@@ -57,7 +58,7 @@ def test_work_is_not_lost_for_a_letter(folder: Path) -> None:
     result = run(folder, "compress", "größe.npy", "-o", "ä.prodige", "--max-time", "0.5", "-j", "1", env=environment)
     assert (result.returncode, result.stderr) == (0, "")
     assert ".prodige: " in result.stdout
-    assert Graph.load(folder / "ä.prodige").n_items == 30
+    assert prodige.load(folder / "ä.prodige").n_items == 30
 
 
 @pytest.mark.parametrize("arguments", [("info", "größe.prodige"), ("compress", "größe.npy", "-o", "new", "--json")])

@@ -796,7 +796,8 @@ def test_neighbors_of_the_items() -> None:
 @pytest.mark.parametrize("numbers", [3, 4, 8])
 def test_neighbors_of_new_rows(numbers: float) -> None:
     """As if the row had been inserted alone."""
-    compressor = make(numbers_per_item=numbers).fit(BLOBS[:150])
+    structure = "graph" if numbers == 3 else "auto"
+    compressor = make(numbers_per_item=numbers, structure=structure).fit(BLOBS[:150])
     distances, neighbors = compressor.kneighbors(BLOBS[150:], n_neighbors=5)
     assert distances.shape == neighbors.shape == (10, 5)
     np.testing.assert_array_equal(compressor.kneighbors(BLOBS[150:], 5, return_distance=False), neighbors)

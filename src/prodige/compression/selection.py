@@ -49,10 +49,10 @@ _SPENT = 0.6
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
 
-# Where there is a product already, a graph of hubs is tried first: the steps of a trial; the numbers an item beyond
+# Where there is a product already, a graph of hubs is tried first: the part of all steps in a trial; the numbers an item beyond
 # which such graphs hardly gain; and by how much the trial's error may be above the product's for the whole run to be
 # worth while.
-_TRIAL_STEPS = N_STEPS // 4
+_TRIAL_STEPS = 0.25
 _TRIAL_NUMBERS = 4.0
 _TRIAL_CHANCE = 1.5
 
@@ -232,7 +232,7 @@ class Choice:
         if self.numbers * self.space.n_items < 3 * self.space.n_items + 1:  # not one edge to spare for a hub
             return [self._fit_star()]
         if fits:
-            trial = self._run_hubs(min(self.numbers, _TRIAL_NUMBERS), _TRIAL_STEPS)
+            trial = self._run_hubs(min(self.numbers, _TRIAL_NUMBERS), int(_TRIAL_STEPS * N_STEPS))
             if trial is None or trial.error > _TRIAL_CHANCE * min(fit.error for fit in fits):
                 return []
         fit = self._run_hubs(self.numbers, N_STEPS)

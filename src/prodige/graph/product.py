@@ -383,13 +383,10 @@ class ProductGraph(Queryable):
 
     @property
     def numbers_per_item(self) -> float:
-        """Memory with every code, length and number of the factors counted as one, per item.
-
-        An item that shares a vertex takes two numbers, its own and the vertex, or all items take one.
-        """
+        """Memory with every code, length and number of the factors counted as one, per item."""
         n_vertices = len(self._codes)
         n_numbers = self._codes.size + n_vertices + sum(factor.n_numbers for factor in self._factors)
-        return (n_numbers + min(2 * (self.n_items - n_vertices), self.n_items)) / self.n_items
+        return (n_numbers + numbers_of_places(self.n_items, n_vertices)) / self.n_items
 
     @property
     def bits_per_item(self) -> float:
@@ -487,6 +484,11 @@ def step_tables(factors: Sequence[Factor], power: float) -> NDArray[np.float32]:
     return tables
 
 
+def numbers_of_places(n_items: int, n_vertices: int) -> int:
+    """Return the numbers that say where items are: two of each that shares a vertex, or one of every item."""
+    return min(2 * (n_items - n_vertices), n_items)
+
+
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array that cannot be written to."""
     array.flags.writeable = False
@@ -516,9 +518,14 @@ def check_factors(factors: Sequence[AnyFactor]) -> tuple[Factor, ...]:
         raise TypeError(
             f"factors must be a list of graphs or positions, got {factors!r} of type {type(factors).__name__}"
         ) from None
-    if not 1 <= len(given) <= MAX_FACTORS:
-        raise ValueError(f"factors must be 1 to {MAX_FACTORS} graphs, got {len(given)}")
+    check_count(given)
     return tuple(as_factor(f"factors[{m}]", factor) for m, factor in enumerate(given))
+
+
+def check_count(factors: Sequence[Any]) -> None:
+    """Refuse no factors, and more than a product can have."""
+    if not 1 <= len(factors) <= MAX_FACTORS:
+        raise ValueError(f"factors must be 1 to {MAX_FACTORS} graphs, got {len(factors)}")
 
 
 def check_codes(codes: ArrayLike, n_hubs: list[int]) -> NDArray[np.int32]:

@@ -19,7 +19,14 @@ from torch import nn
 from torch.nn import functional
 
 from prodige.graph.factors import MAX_HUBS
-from prodige.graph.product import ProductGraph, check_codes, check_exponent, check_places
+from prodige.graph.product import (
+    ProductGraph,
+    check_codes,
+    check_count,
+    check_exponent,
+    check_places,
+    numbers_of_places,
+)
 from prodige.learning.embedding import GraphEmbedding, check_values, check_vertices
 from prodige.learning.softplus import inverse_softplus
 
@@ -164,8 +171,8 @@ class ProductEmbedding(nn.Module):
     def numbers_per_item(self) -> float:
         """Memory of what :meth:`freeze` would give, as :attr:`prodige.ProductGraph.numbers_per_item` counts it."""
         n_numbers = sum(graph.n_vertices + 2 * int((graph.theta_b >= 0).sum()) for graph in self.graphs)
-        n_numbers += self.codes.numel() + len(self.codes) + (0 if self.places is None else len(self.places))
-        return n_numbers / self.n_items
+        n_numbers += self.codes.numel() + len(self.codes)
+        return (n_numbers + numbers_of_places(self.n_items, len(self.codes))) / self.n_items
 
     def extra_repr(self) -> str:
         """Return what ``repr`` shows."""
@@ -235,6 +242,7 @@ def check_factors(factors: Iterable[GraphEmbedding]) -> list[GraphEmbedding]:
     if isinstance(factors, GraphEmbedding) or not isinstance(factors, Iterable):
         raise TypeError(f"factors must be a list of GraphEmbedding, got {type(factors).__name__}")
     graphs = list(factors)
+    check_count(graphs)
     for m, graph in enumerate(graphs):
         if not isinstance(graph, GraphEmbedding):
             raise TypeError(
