@@ -49,9 +49,9 @@ _SPENT = 0.6
 # A graph whose distances are this close, as a part of the mean, is exact.
 _EXACT = 1e-5
 
-# Where there is a product already, a graph of hubs is tried first: the part of all steps in a trial; the numbers an item beyond
-# which such graphs hardly gain; and by how much the trial's error may be above the product's for the whole run to be
-# worth while.
+# Where there is a product already, a graph of hubs is tried first: the part of all steps in a trial; the numbers an
+# item beyond which such graphs hardly gain; and by how much the trial's error may be above the product's for the whole
+# run to be worth while.
 _TRIAL_STEPS = 0.25
 _TRIAL_NUMBERS = 4.0
 _TRIAL_CHANCE = 1.5
