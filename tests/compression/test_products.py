@@ -290,21 +290,26 @@ def test_copies_share_a_place() -> None:
 # -- stopping
 
 
-def test_an_interrupt_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n_kept", [2, 0])
+def test_an_interrupt_keeps_the_best_so_far(n_kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while exponents are tried: then it is the start."""
     sweep = ProductFit.sweep
     n_sweeps = []
 
     def interrupted(fit: ProductFit) -> float:
+        if n_kept and fit.n_items < len(DIGITS):  # trials are let pass
+            return sweep(fit)
         n_sweeps.append(1)
-        if len(n_sweeps) == 3:
+        if len(n_sweeps) == n_kept + 1:
             raise KeyboardInterrupt
         return sweep(fit)
 
+    monkeypatch.setattr("prodige.compression.exponents._N_ITEMS", 200)
     monkeypatch.setattr(ProductFit, "sweep", interrupted)
     compressor = DistanceCompressor(bits_per_item=64, structure="product", random_state=0)
     with pytest.warns(UserWarning, match="interrupted"):
         compressor.fit(DIGITS)
-    assert (compressor.stopped_, len(compressor.history_)) == ("interrupt", 2)
+    assert (compressor.stopped_, len(compressor.history_)) == ("interrupt", n_kept)
     assert compressor.graph_.bits_per_item <= 64
     assert -compressor.score(DIGITS) < 0.2 * pdist(DIGITS).var()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,14 +66,32 @@ def test_one_graph(bench: Bench) -> None:
 
 
 def test_what_is_asked_of_the_compressor(bench: Bench, compressor: type[Compressor]) -> None:
-    assert len(list(Bits(metric_only=True).candidates(bench, 24, 5))) == 1
+    assert len(list(Bits(metric_only=False).candidates(bench, 24, 5))) == 1
     options: dict[str, Any] = {"metric": "euclidean", "random_state": 5, "n_jobs": 1}
-    options |= {"bits_per_item": 24, "objective": 0.0, "metric_only": True}
+    options |= {"bits_per_item": 24, "objective": 0.0, "metric_only": False}
     assert compressor.asked == [options]
     found = list(Bits(metric_only=False).candidates(bench, 64, 0))
     assert [one["objective"] for one in compressor.asked[1:]] == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert all(not one["metric_only"] for one in compressor.asked[1:])
     assert [one.split for one in found][1] == "product, objective 0.25"
+
+
+def test_a_metric_is_fitted_anew_only_where_freedom_was_used(bench: Bench, compressor: type[Compressor]) -> None:
+    list(Bits(metric_only=False).candidates(bench, 24, 0))
+    assert len(list(Bits(metric_only=True).candidates(bench, 24, 0))) == 1
+    assert [one["metric_only"] for one in compressor.asked] == [False]  # a graph is a metric
+    bench.kept[Bits, 24, 0.0, 0].graph_ = SimpleNamespace(is_metric=False)
+    (one,) = Bits(metric_only=True).candidates(bench, 24, 0)
+    assert [one["metric_only"] for one in compressor.asked] == [False, True]
+    assert isinstance(one.model, Graph)
+
+
+def test_freedom_that_is_not_used_changes_nothing() -> None:
+    family = families.manifold(200)
+    free, bound = (
+        ours.fitted(Bench(family, Judge(family.space(1)), 64, n_jobs=1), 0, bits_per_item=96, metric_only=metric_only)
+        for metric_only in (False, True)
+    )
+    assert free.graph_ == bound.graph_
 
 
 def test_the_file_is_measured(bench: Bench, compressor: type[Compressor], tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Exponents of a product: how distances in its factors add up, chosen by what suits the data.
 
-Euclidean distances add up as Pythagoras says, power 2 and gauge 2. What suits others is found by fitting small products
-to some of the items and asking for distances to items that they were not fitted to.
+Euclidean distances add up as Pythagoras says, power 2 and gauge 2, if there are bits enough for all their directions.
+What suits a data set and a budget is found by fitting small products to some of the items and asking for distances to
+items that they were not fitted to.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ PYTHAGOREAN: Exponents = (2.0, 2.0)
 METRIC: tuple[Exponents, ...] = (PYTHAGOREAN, (1.5, 1.5), (1.0, 1.0))
 OTHERS: tuple[Exponents, ...] = ((2.0, 1.5), (2.0, 1.0))
 
-# Items and landmarks of a trial, and its sweeps; numbers an item where items are too few for the budget of bits.
+# Items and landmarks of a trial, and its sweeps. Its few items could not pay for a file's hubs, so numbers are counted
+# where bits are: one for so many, and no fewer than the least product has.
 _N_ITEMS = 2000
 _N_LANDMARKS = 512
 _N_SWEEPS = 3
-_NUMBERS = 8.0
+_BITS = 8.0
+_LEAST_NUMBERS = 4.0
 
 # Of fewer items there is nothing to set aside.
 _LEAST_ITEMS = 64
@@ -58,19 +61,22 @@ def choose_exponents(
     (2.0, 2.0)
     """
     candidates = METRIC if metric_only else METRIC + OTHERS
-    is_euclidean = isinstance(space.measure, str) and space.measure == "euclidean"
-    if hurried or space.n_items < _LEAST_ITEMS or (is_euclidean and metric_only):
+    if hurried or space.n_items < _LEAST_ITEMS:
         return PYTHAGOREAN
     random = np.random.RandomState(seed)
     some = space.take(np.sort(random.permutation(space.n_items)[:_N_ITEMS]))
     landmarks = Landmarks.draw(some, min(_N_LANDMARKS, some.n_items // 2), random)
     near = NearPairs.find(some, 0.0, landmarks.sources.size)
     validation = Validation(some, landmarks, near, 0.0, random)
-    numbers = Budget(numbers=_NUMBERS if budget.numbers is None else budget.numbers)
+    bits = 0.0 if budget.bits is None else budget.bits
+    numbers = Budget(numbers=max(bits / _BITS, _LEAST_NUMBERS) if budget.numbers is None else budget.numbers)
     best, least = PYTHAGOREAN, np.inf
     for exponents in candidates:
         trial = np.random.RandomState(seed)
-        product = fit_product(landmarks, near, numbers, exponents, Monitor(_N_SWEEPS), trial, space.n_jobs)
+        monitor = Monitor(_N_SWEEPS)
+        product = fit_product(landmarks, near, numbers, exponents, monitor, trial, space.n_jobs)
+        if monitor.stopped == "interrupt":  # a product, but not the one that was asked for
+            raise KeyboardInterrupt
         error = np.inf if product is None else validation.error(product, space.n_jobs)
         if error < least:
             best, least = exponents, error

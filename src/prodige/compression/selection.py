@@ -18,7 +18,7 @@ import numpy as np
 
 from prodige import _core
 from prodige.compression.budget import AnyGraph, Budget
-from prodige.compression.exponents import choose_exponents, trial_size
+from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
@@ -222,7 +222,10 @@ class Choice:
         is_short = hurried or (
             self.how.max_time is not None and trial_size(self.space) > self.landmarks.target.size / 4
         )
-        exponents = choose_exponents(self.space, self.budget, self.how.metric_only, is_short, self.seed)
+        try:
+            exponents = choose_exponents(self.space, self.budget, self.how.metric_only, is_short, self.seed)
+        except KeyboardInterrupt:
+            exponents, monitor.stopped = PYTHAGOREAN, "interrupt"  # the fit ends where it would begin
         random = np.random.RandomState(self.seed)
         graph = fit_product(self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs)
         return None if graph is None else self._fit(graph, "product", monitor)

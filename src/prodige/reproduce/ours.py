@@ -64,14 +64,24 @@ class Bits:
     def candidates(self, bench: Bench, bits: int, seed: int) -> Iterator[Candidate]:
         """Yield points of the front between all distances and the nearest ones; the first elsewhere."""
         for objective in OBJECTIVES if bits in FRONT_BUDGETS else OBJECTIVES[:1]:
-            options = {"bits_per_item": bits, "objective": objective, "metric_only": self.metric_only}
-            compressor = fitted(bench, seed, **options)
+            compressor = self._fitted(bench, bits, objective, seed)
             with TemporaryDirectory() as folder:
                 path = Path(folder, "graph.prodige")
                 compressor.graph_.save(path)
                 size = 8 * path.stat().st_size / bench.n_items
                 graph: Any = loading.load(path)
             yield Candidate(f"{compressor.structure_}, objective {objective:g}", size, graph)
+
+    def _fitted(self, bench: Bench, bits: int, objective: float, seed: int) -> DistanceCompressor:
+        """Return a compressor; one that was free to give up the metric, and did not, is the one that had to keep it."""
+        options = {"bits_per_item": bits, "objective": objective}
+        key = (Bits, bits, objective, seed)
+        if key not in bench.kept:
+            bench.kept[key] = fitted(bench, seed, metric_only=False, **options)
+        free: DistanceCompressor = bench.kept[key]
+        if not self.metric_only or getattr(free.graph_, "is_metric", True):
+            return free
+        return fitted(bench, seed, metric_only=True, **options)
 
 
 def fitted(bench: Bench, seed: int, **options: Any) -> DistanceCompressor:
