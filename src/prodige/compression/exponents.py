@@ -27,10 +27,14 @@ OTHERS: tuple[Exponents, ...] = ((2.0, 1.5), (2.0, 1.0))
 # Items and landmarks of a trial, and its sweeps. Its few items could not pay for a file's hubs, so numbers are counted
 # where bits are: one for so many, and no fewer than the least product has.
 _N_ITEMS = 2000
-_N_LANDMARKS = 512
+_N_LANDMARKS = 1024
 _N_SWEEPS = 3
 _BITS = 8.0
 _LEAST_NUMBERS = 4.0
+
+# Trials are not exact: what comes later must be better than all before by so much, and by more if it is no metric.
+_MARGIN = 0.03
+_MARGIN_OF_OTHERS = 0.07
 
 # Of fewer items there is nothing to set aside.
 _LEAST_ITEMS = 64
@@ -78,7 +82,8 @@ def choose_exponents(
         if monitor.stopped == "interrupt":  # a product, but not the one that was asked for
             raise KeyboardInterrupt
         error = np.inf if product is None else validation.error(product, space.n_jobs)
-        if error < least:
+        margin = _MARGIN if exponents in METRIC else _MARGIN_OF_OTHERS
+        if error < (1 - margin) * least:
             best, least = exponents, error
     return best
 
