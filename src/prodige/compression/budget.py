@@ -20,8 +20,9 @@ _EDGE_BITS = WEIGHT_BITS + 1
 # Hubs that a graph of a usual budget ends up with have numbers of so many bits.
 _HUB_BITS = 7
 
-# A file's header and checksum, in bytes.
+# A file's header and checksum, in bytes; and what the header says of places that copies share.
 _HEADER = 420
+_PLACES_HEADER = 64
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class Budget:
             return Budget(numbers=(self.numbers * n_items - 3 * n_copies) / n_distinct)
         assert self.bits is not None
         copy_bits = bits_for(n_items) + max(bits_for(n_items), _HUB_BITS + _EDGE_BITS)
-        return Budget(bits=(self.bits * n_items - copy_bits * n_copies) / n_distinct)
+        room = self.bits * n_items - copy_bits * n_copies - 8 * _PLACES_HEADER
+        return Budget(bits=room / n_distinct)
 
     def check(self, n_items: int) -> None:
         """Refuse budgets that make no sense or allow no graph."""

@@ -19,8 +19,12 @@ from prodige.graph.product import ProductGraph
 
 Floats = NDArray[np.float64]
 
-# A direction that would get less than this, in bits, is left out.
-_LEAST_RATE = 0.5
+# A direction that would get less than this, in bits, is left out: by the formula above the first bits of a direction
+# gain nothing, and about one gains most for each bit.
+_LEAST_RATE = 0.9
+
+# Bits of a coordinate of a hub: one less is felt in every code, one more costs codes.
+_POSITION_BITS = 7
 
 # Hubs of a factor, at most, as bits of a code: choosing among them takes their square.
 _MOST_BITS = 8
@@ -123,13 +127,12 @@ def plan_bits(n_items: int, bits: float, variances: Floats) -> Plan | None:
 
 def largest_plan(n_items: int, bits: float, variances: Floats, width: int) -> Plan | None:
     """Return the plan with the longest codes whose factors have codes of so many bits at most."""
-    position_bits = 7 if bits < 80 else 8
-    length_bits = int(np.clip(round(2 + bits / 24), 3, 8))
+    length_bits = int(np.clip(round(1.5 * math.log2(max(bits, 1.0)) - 4.4), 3, 8))  # best for 24 to 128 bits
     most_factors = min(variances.size, _MOST_FACTORS)
     for code_bits in range(min(int(bits), width * most_factors), 0, -1):
         n_factors = math.ceil(code_bits / width)
         n_hubs = tuple(2 ** (code_bits // n_factors + (m < code_bits % n_factors)) for m in range(n_factors))
-        plan = Plan(n_hubs, deal(variances, n_hubs), position_bits, length_bits)
+        plan = Plan(n_hubs, deal(variances, n_hubs), _POSITION_BITS, length_bits)
         if n_hubs[0] <= n_items and plan.least_bits(n_items) <= bits and plan.bits(n_items) <= bits:
             return plan
     return None
