@@ -20,8 +20,10 @@ from prodige.graph.product import ProductGraph
 Floats = NDArray[np.float64]
 
 # A direction that would get less than this, in bits, is left out: by the formula above the first bits of a direction
-# gain nothing, and about one gains most for each bit.
+# gain nothing, and about one gains most for each bit. Codes of fewer bits than these follow clusters rather than
+# directions, and gain by more of them.
 _LEAST_RATE = 0.9
+_FEW_BITS = 40
 
 # Bits of a coordinate of a hub: one less is felt in every code, one more costs codes.
 _POSITION_BITS = 7
@@ -166,8 +168,10 @@ def deal(variances: Floats, n_hubs: tuple[int, ...]) -> tuple[tuple[int, ...], .
     ((0, 3), (1, 2))
     """
     widths = np.log2(n_hubs)
-    rate = rates(variances, float(widths.sum()))
-    n_taken = max(int((rate > _LEAST_RATE).sum()), len(n_hubs))
+    total = float(widths.sum())
+    rate = rates(variances, total)
+    least = _LEAST_RATE * min(total / _FEW_BITS, 1.0)
+    n_taken = max(int((rate > least).sum()), len(n_hubs))
     filled = np.zeros(len(n_hubs))
     groups: list[list[int]] = [[] for _ in n_hubs]
     for direction in range(min(n_taken, variances.size)):
