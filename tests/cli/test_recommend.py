@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prodige.recommendation.hub_graph import Layers
 from typer.testing import CliRunner
 
 from prodige import Graph, GraphRecommender
 from prodige.cli import app
 from prodige.cli.pairs import Pairs, read_pairs
 from prodige.cli.recommend import Edges, rows_of
-from prodige.recommendation.hub_graph import Layers
 from strategies import many
 
 runner = CliRunner()
@@ -262,7 +262,7 @@ def test_usage_errors() -> None:
     assert "'--output'" in failure(2, "m.prodige", "-u", "ada", "-o", "n.prodige")
     assert "'--interacted'" in failure(2, "pairs.csv", "-u", "ada", "--interacted", "pairs.csv")
     failure(2, "pairs.csv", "-u", "ada", "-k", "0")
-    for option in (("-n", "5"), ("--edges", "hubs"), ("--max-time", "9"), ("--seed", "0")):
+    for option in (("-n", "5"), ("--edges", "random"), ("--max-time", "9"), ("--seed", "0")):
         assert "a saved graph is asked, not fitted" in failure(2, "m.prodige", "-u", "ada", *option)
     failure(2, "pairs.csv", "-u", "ada", "--edges", "all")
 

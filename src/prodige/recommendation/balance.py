@@ -32,12 +32,18 @@ class Balanced:
         Falling.
     bias : ndarray of float32, shape [I]
         Higher is better; its mean is 0.
+    level : float
+        The score of the mean user for the mean item.
+    stretch : float
+        How much longer the squares of users' vectors are with the teacher: its ridge is on that scale.
     """
 
     users: Floats
     items: Floats
     spectrum: NDArray[np.float64]
     bias: Floats
+    level: float
+    stretch: float
 
     def take(self, columns: NDArray[np.int64]) -> Balanced:
         """Return some of the directions, in this order."""
@@ -46,6 +52,8 @@ class Balanced:
             np.ascontiguousarray(self.items[:, columns]),
             self.spectrum[columns],
             self.bias,
+            self.level,
+            self.stretch,
         )
 
 
@@ -80,6 +88,8 @@ def balance(teacher: Teacher) -> Balanced:
         (items @ (back_items @ right[kept].T * scale)).astype(np.float32),
         spectrum[kept],
         (items @ mean_user).astype(np.float32),
+        float(mean_user @ mean_item),
+        float(np.square(users, dtype=np.float64).sum() / max(spectrum.sum(), np.finfo(np.float32).tiny)),
     )
 
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from prodige import _core
 from prodige.graph.grid import Grid
 from prodige.recommendation.balance import Balanced
-from prodige.recommendation.plan import WORD_BITS
+from prodige.recommendation.plan import Plan
 from prodige.recommendation.sides import Floats, Side, Sides, gram, padded
 
-_START_ROUNDS = 8  # of k-means
-_START_ROWS = 1 << 15  # rows that k-means looks at
+_START_ROUNDS = 6  # of k-means
+_START_ROWS = 4096  # that k-means looks at, and as many more for each word
+_ROWS_PER_WORD = 40
 _N_SWEEPS = 2
 _RIDGE = 0.01  # towards the old word
 _STEP = 0.5
@@ -65,12 +66,67 @@ class Target:
     alpha: float
 
 
-@dataclass(frozen=True)
-class Distilled:
-    """Both sides in words."""
+class Coding:
+    """Codes of both sides in the making.
 
-    users: Words
-    items: Words
+    Parameters
+    ----------
+    sides : Sides
+    balanced : Balanced
+        What a teacher thinks of them.
+    plan : Plan
+    alpha : float
+        Weight of every pair, met or not.
+    store_users : bool
+        Otherwise users are vectors, and only items have codes.
+    random : RandomState
+    n_jobs : int
+        Threads.
+    """
+
+    def __init__(
+        self,
+        sides: Sides,
+        balanced: Balanced,
+        plan: Plan,
+        alpha: float,
+        store_users: bool,
+        random: np.random.RandomState,
+        n_jobs: int,
+    ) -> None:
+        self.sides = sides
+        self.plan = plan
+        self.balanced = balanced.take(plan.columns)
+        self.n_jobs = n_jobs
+        spectrum, sizes = self.balanced.spectrum, plan.sizes
+        self.targets = make_targets(sides, self.balanced, alpha, n_jobs)
+        self.items = start_words(self.balanced.items, spectrum, sizes, plan.item_words, random, n_jobs)
+        self.users: Words | None = None
+        if store_users:
+            self.users = start_words(self.balanced.users, spectrum, sizes, plan.user_words, random, n_jobs)
+
+    def _facing_users(self) -> Step:
+        users = self.balanced.users if self.users is None else self.users.vectors()
+        return facing(self.sides.items, self.targets[1], users)
+
+    def alternate(self) -> float:
+        """Choose codes and words of users, then of items; return the error of items, less what no words change."""
+        if self.users is not None:
+            step = facing(self.sides.users, self.targets[0], self.items.vectors())
+            self.users, _ = renew(step, self.users, _STEP, self.n_jobs)
+        self.items, loss = renew(self._facing_users(), self.items, _STEP, self.n_jobs)
+        return loss / len(self.items.codes)
+
+    def finish(self) -> tuple[Words | None, Words]:
+        """Return users and items with words as a file has them, and the best codes for those."""
+        self.items = rounded(self.items, self.plan.word_bits)
+        if self.users is not None:
+            self.users = rounded(self.users, self.plan.word_bits)
+        self.items = recode(self._facing_users(), self.items, self.n_jobs)
+        if self.users is not None:
+            step = facing(self.sides.users, self.targets[0], self.items.vectors())
+            self.users = recode(step, self.users, self.n_jobs)
+        return self.users, self.items
 
 
 def make_targets(sides: Sides, balanced: Balanced, alpha: float, n_jobs: int) -> tuple[Target, Target]:
@@ -94,7 +150,7 @@ def start_words(
 
     It is the same step as later, for rows that met nothing: A is diag(spectrum), and words are means.
     """
-    chosen = np.sort(random.permutation(len(rows))[:_START_ROWS])
+    chosen = np.sort(random.permutation(len(rows))[: _START_ROWS + _ROWS_PER_WORD * n_words])
     sample = np.ascontiguousarray(rows[chosen])
     n_words = min(n_words, len(sample))
     first = sample[random.permutation(len(sample))[:n_words]]
@@ -103,11 +159,8 @@ def start_words(
     weight = padded(np.diag(spectrum))
     weight = np.ascontiguousarray(np.pad(weight, ((0, weight.shape[1] - len(weight)), (0, 0))))
     for _ in range(_START_ROUNDS):
-        words = renew(alone(sample, weight), words, 1.0, n_jobs)
-    return replace(
-        words,
-        codes=alone(rows, weight)(Words(np.zeros((len(rows), len(sizes)), np.uint16), words.books), False, n_jobs)[0],
-    )
+        words, _ = renew(alone(sample, weight), words, 1.0, n_jobs)
+    return recode(alone(rows, weight), Words(np.zeros((len(rows), len(sizes)), np.uint16), words.books), n_jobs)
 
 
 # Takes words, whether sums are wanted, and threads; gives codes, loss and sums.
@@ -119,7 +172,11 @@ def alone(rows: Floats, weight: Floats) -> Step:
     wide = padded(rows)
     fit = _core.RowFit(np.zeros(len(rows) + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 1)
     nobody = np.zeros((1, wide.shape[1]), np.float32)
-    return lambda words, with_sums, n_jobs: choose(fit, nobody, weight, None, wide @ weight, words, with_sums, n_jobs)
+    extra = wide @ weight
+    # Groups have nothing to do with each other: one sweep is enough.
+    return lambda words, with_sums, n_jobs: choose(
+        fit, nobody, weight, None, extra, words, with_sums, n_jobs, n_sweeps=1
+    )
 
 
 def facing(side: Side, target: Target, partners: Floats) -> Step:
@@ -142,19 +199,20 @@ def choose(
     words: Words,
     with_sums: bool,
     n_jobs: int,
+    n_sweeps: int = _N_SWEEPS,
 ) -> tuple[Codes, float, NDArray[np.float64], NDArray[np.float64]]:
     """Ask the core for the best words."""
     sizes = np.array([book.shape[1] for book in words.books], np.int32)
     n_words = np.array([len(book) for book in words.books], np.int32)
     entries = np.concatenate([book.ravel() for book in words.books])
     return fit.choose_words(
-        vectors, every, scores, None, extra, sizes, n_words, entries, words.codes, _N_SWEEPS, with_sums, n_jobs
+        vectors, every, scores, None, extra, sizes, n_words, entries, words.codes, n_sweeps, with_sums, n_jobs
     )
 
 
-def renew(step: Step, words: Words, share: float, n_jobs: int) -> Words:
-    """Return codes chosen anew, and words moved by a share of the way to where their rows want them."""
-    codes, _, matrices, rights = step(words, True, n_jobs)
+def renew(step: Step, words: Words, share: float, n_jobs: int) -> tuple[Words, float]:
+    """Return codes chosen anew with words moved by a share of the way to where their rows want them, and the loss."""
+    codes, loss, matrices, rights = step(words, True, n_jobs)
     books = []
     for book in words.books:
         n, size = book.shape
@@ -164,12 +222,12 @@ def renew(step: Step, words: Words, share: float, n_jobs: int) -> Words:
         held = _RIDGE * (matrix.mean(axis=0) + np.eye(size) * (np.trace(matrix.mean(axis=0)) / size * 1e-3 + 1e-12))
         wish = np.linalg.solve(matrix + held, (right + book @ held)[:, :, None])[:, :, 0]
         books.append((book + share * (wish - book)).astype(np.float32))
-    return Words(codes, tuple(books))
+    return Words(codes, tuple(books)), loss
 
 
-def rounded(words: Words) -> Words:
+def rounded(words: Words, bits: int) -> Words:
     """Return words as they are after rounding to the grids of a file."""
-    return replace(words, books=tuple(Grid.round(book, WORD_BITS).values for book in words.books))
+    return replace(words, books=tuple(Grid.round(book, bits).values for book in words.books))
 
 
 def recode(step: Step, words: Words, n_jobs: int) -> Words:

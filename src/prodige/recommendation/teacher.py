@@ -85,6 +85,16 @@ def fit_teacher(
     return Teacher(solve_side(sides.users, teacher.items, settings, n_jobs), teacher.items, settings)
 
 
+def complete(sides: Sides, teacher: Teacher) -> Teacher:
+    """Return the teacher with users of whom nothing is known where the others are on average."""
+    idle = sides.users.totals == 0
+    if not idle.any():
+        return teacher
+    users = teacher.users.copy()
+    users[idle] = users[~idle].mean(axis=0, dtype=np.float64)
+    return Teacher(users, teacher.items, teacher.settings)
+
+
 def alternate(sides: Sides, teacher: Teacher, n_jobs: int) -> Teacher:
     """Return the teacher after one alternation: users given items, then items given users."""
     users = solve_side(sides.users, teacher.items, teacher.settings, n_jobs)
