@@ -274,7 +274,7 @@ def test_ctrl_c_at_any_moment() -> None:
         ({"bits_per_item": 10}, "bits_per_item = 10 is too little: the least for 200 users and 40 items is"),
         ({"bits_per_item": 10, "store_users": False}, "is too little: the least for 40 items is"),
         ({"numbers_per_item": 1}, "numbers_per_item = 1 is too little: the least for 200 users and 40 items is 1.2"),
-        ({"numbers_per_item": 2, "edges": "normal"}, "numbers_per_item = 2 is too small"),
+        ({"numbers_per_item": 2, "edges": "normal"}, "enough to connect users and items, got 2"),
         ({"bits_per_item": 64, "edges": "normal"}, "graphs of the paper are as large as numbers_per_item says"),
         ({"store_users": False, "edges": "normal"}, "users are vertices of graphs of the paper"),
         ({"max_time": 0}, "max_time must be a number of seconds above 0, got 0"),

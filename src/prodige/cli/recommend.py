@@ -64,7 +64,7 @@ def recommend(
     interacted: Path | None = typer.Option(
         None,
         metavar="FILE",
-        help="Pairs whose items are left out, if SOURCE is a saved graph.",
+        help="Further pairs whose items are left out, if SOURCE is a saved graph.",
         show_default=False,
     ),
     numbers: float | None = options.numbers_per_item(
@@ -255,6 +255,8 @@ def ask(known: Known, asked: list[str], k: int) -> list[dict[str, Any]]:
     model, users, items, pairs, _ = known
     rows = check_users(asked, users)
     interactions = None if pairs is None else rows_of(asked, pairs, items)
+    if interactions is not None and model.interactions_ is not None:
+        interactions = interactions + model.interactions_[rows]
     is_known = pairs is not None or model.interactions_ is not None
     ids, scores = model.recommend(rows, interactions, N=min(k, model.n_items_), filter_already_liked_items=is_known)
     return [
