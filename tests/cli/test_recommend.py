@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prodige.recommendation.distillation import ProductFit
 from typer.testing import CliRunner
 
 from prodige import Graph, GraphRecommender
 from prodige.cli import app
 from prodige.cli.pairs import Pairs, read_pairs
 from prodige.cli.recommend import Edges, rows_of
+from prodige.recommendation.distillation import ProductFit
 from strategies import many
 
 runner = CliRunner()

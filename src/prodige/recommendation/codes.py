@@ -21,7 +21,7 @@ from prodige.recommendation.sides import Floats, Side, Sides, gram, padded
 
 _START_ROUNDS = 6  # of k-means
 _START_ROWS = 4096  # that k-means looks at, and as many more for each word
-_ROWS_PER_WORD = 40
+_ROWS_PER_WORD = 25
 _N_SWEEPS = 2
 _RIDGE = 0.01  # towards the old word
 _STEP = 0.5

@@ -6,6 +6,7 @@ teacher is fitted to all of them, its scores are balanced, and users and items g
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -20,16 +21,18 @@ from prodige.graph.product import ProductGraph
 from prodige.progress import Monitor
 from prodige.recommendation.balance import Balanced, balance
 from prodige.recommendation.codes import Coding, Words
+from prodige.recommendation.holding_out import HeldOut, hold_out
 from prodige.recommendation.placing import Constants, Placing
 from prodige.recommendation.plan import WORD_BITS, Budget, Grouping, Plan, least_plan, make_plan, word_counts
-from prodige.recommendation.search import HeldOut, hold_out, search_settings
 from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
 from prodige.threads import count_threads, one_thread
 
-N_STEPS = 60  # about as many as there are: trials, alternations and rounds
-_SEARCH_RANK = 32
+N_STEPS = 29  # about as many as there are: trials, alternations and rounds
+_N_TRIALS = 14  # at most
+_LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
+_RANK = 32  # to begin with
 _N_TRIAL_ALTERNATIONS = 7
 _N_ALTERNATIONS = 12
 _N_ROUNDS = 3
@@ -40,12 +43,12 @@ _BOOK_SHARE = 0.15  # of a budget that codebooks take in the first plan that is 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a plan follows from, beside the budget and the teacher's spectrum."""
+    """All that is chosen: how the teacher is fitted, and what its scores are kept in."""
 
-    rank: int
+    teacher: TeacherSettings
     user_words: int
     item_words: int
-    grouping: Grouping
+    grouping: Grouping = "consecutive"
 
 
 class ProductFit:
@@ -63,29 +66,25 @@ class ProductFit:
 
     def __init__(self, interactions: csr_array, budget: Budget, random: np.random.RandomState, n_jobs: int) -> None:
         self.scale = float(interactions.data.mean(dtype=np.float64))
-        interactions = (interactions / self.scale).astype(np.float32)
-        self.interactions = interactions
+        self.interactions = (interactions / self.scale).astype(np.float32)
         self.budget = budget
         self.random = random
         self.n_jobs = n_jobs
-        self.sides = Sides.of(interactions)
-        self.settings = TeacherSettings(rank=min(_SEARCH_RANK, largest_rank(interactions)))
-        self.shape = first_shape(budget, self.settings.rank)
+        self.sides = Sides.of(self.interactions)
+        self.shape = first_shape(budget, min(_RANK, largest_rank(interactions)))
         self.teacher: Teacher | None = None
         self.coding: Coding | None = None
-        self._late = False
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def steps(self, monitor: Monitor) -> Iterator[float]:
         """Do one thing after the other; yield how good things are, as a loss."""
-        self._late = self._is_late(monitor)
-        held = None if self._late else hold_out(self.interactions, self.random)
-        if held is not None:
-            yield from self._choose_settings(held, monitor)
-            yield from self._choose_shape(held, monitor)
+        if self._is_late(monitor):
+            self.shape = hurried(self.shape)
+        else:
+            yield from self._choose_shape(monitor)
         yield from self._teach(monitor)
-        self.coding = self._start(monitor)
+        self.coding = self._start()
         for _ in range(_N_ROUNDS):
             yield self.coding.alternate()
             if monitor.due(0.85):
@@ -99,42 +98,32 @@ class ProductFit:
         fit_teacher(self.sides, TeacherSettings(rank=8), 1, np.random.RandomState(0), self.n_jobs)
         return monitor.max_time < _PATIENCE * (monitor.seconds - began)
 
-    def _choose_settings(self, held: HeldOut, monitor: Monitor) -> Iterator[float]:
-        seed = self.random.randint(2**31)
-
-        def judge(settings: TeacherSettings) -> float:
-            random = np.random.RandomState(seed)
-            teacher = fit_teacher(held.sides, settings, _N_TRIAL_ALTERNATIONS, random, self.n_jobs)
-            return held.judge(teacher.users, teacher.items)
-
-        for settings, quality in search_settings(self.settings, judge):
-            self.settings = settings
-            yield -quality
-            if monitor.due(0.25):
-                return
-
-    def _choose_shape(self, held: HeldOut, monitor: Monitor) -> Iterator[float]:
-        """Try neighbouring shapes for as long as one of them is better."""
+    def _choose_shape(self, monitor: Monitor) -> Iterator[float]:
+        """Try neighbouring shapes, one change at a time, for as long as one of them is better."""
+        held = hold_out(self.interactions, self.random)
+        if held is None:
+            return
         trials = Trials(self, held)
         quality = trials.judge(self.shape)
         yield -quality
-        for change in (change_words, change_rank, change_grouping, change_items):
-            for direction in (1, -1):
-                while (shape := change(self, direction)) is not None and not monitor.due(0.5):
+        improved = True
+        while improved:
+            improved = False
+            for change, direction in itertools.product(CHANGES, (1, -1)):
+                while (shape := change(self, direction)) is not None and shape not in trials.known:
+                    if len(trials.known) >= _N_TRIALS or monitor.due(0.45):
+                        return
                     found = trials.judge(shape)
-                    is_better = found > quality
+                    is_better = found > quality + _LEAST_GAIN
                     if is_better:
-                        self.shape, quality = shape, found
+                        self.shape, quality, improved = shape, found, True
                     yield -quality
                     if not is_better:
                         break
 
     def _teach(self, monitor: Monitor) -> Iterator[float]:
-        if self._late:
-            self.shape = hurried(self.shape)
-        self.settings = replace(self.settings, rank=self.shape.rank)
         random = np.random.RandomState(self.random.randint(2**31))
-        self.teacher = fit_teacher(self.sides, self.settings, 1, random, self.n_jobs)
+        self.teacher = fit_teacher(self.sides, self.shape.teacher, 1, random, self.n_jobs)
         for _ in range(_N_ALTERNATIONS - 1):
             self.teacher = alternate(self.sides, self.teacher, self.n_jobs)
             yield self._surprise()
@@ -147,84 +136,107 @@ class ProductFit:
         scores = self.sides.users.fit.scores(self.teacher.users, self.teacher.items, self.n_jobs)
         return float(np.mean((1 - scores.astype(np.float64)) ** 2))
 
-    def _start(self, monitor: Monitor) -> Coding:
+    def _start(self) -> Coding:
+        """Return codes to begin with; where the fit was stopped before there was a teacher, of a hasty one."""
         if self.teacher is None:
-            if monitor.due(0.5):
-                self.shape = hurried(self.shape)
-            self.settings = replace(self.settings, rank=self.shape.rank)
-            self.teacher = fit_teacher(self.sides, self.settings, 3, self.random, self.n_jobs)
+            self.teacher = fit_teacher(self.sides, self.shape.teacher, 3, self.random, self.n_jobs)
         balanced = balance(complete(self.sides, self.teacher))
         plan = plan_for(self.budget, balanced.spectrum, self.shape)
-        seed = np.random.RandomState(self.random.randint(2**31))
-        return Coding(self.sides, balanced, plan, self.settings.alpha, self.budget.store_users, seed, self.n_jobs)
+        random = np.random.RandomState(self.random.randint(2**31))
+        alpha = self.shape.teacher.alpha
+        return Coding(self.sides, balanced, plan, alpha, self.budget.store_users, random, self.n_jobs)
 
-    def freeze(self, monitor: Monitor) -> tuple[ProductGraph, Constants]:
+    def freeze(self) -> tuple[ProductGraph, Constants]:
         """Return the product as it is now, rounded as a file has it."""
         if self.coding is None:
-            self.coding = self._start(monitor)
+            self.coding = self._start()
         balanced = self.coding.balanced
         users, items = self.coding.finish()
-        ridge = self.settings.penalty * balanced.stretch
-        constants = Constants(self.settings.alpha, ridge, balanced.level, self.scale)
+        constants = constants_of(self.shape.teacher, balanced, self.scale)
         return make_product(users, items, balanced.bias, self.coding.plan), constants
 
 
 class Trials:
-    """Shapes tried on what was held out; teachers are kept by rank."""
+    """Shapes tried on interactions that were held out; the last two teachers are kept."""
 
     def __init__(self, fit: ProductFit, held: HeldOut) -> None:
         self.fit = fit
         self.held = held
         self.seed = fit.random.randint(2**31)
         self.chosen, self.thin = held.thinned(np.random.RandomState(self.seed))
-        self.balanced: dict[int, Balanced] = {}
-        self.known: dict[tuple[object, ...], float] = {}
+        self.teachers: dict[TeacherSettings, Balanced] = {}
+        self.known: dict[Shape, float] = {}
 
     def judge(self, shape: Shape) -> float:
         """Return how well a product of this shape ranks what was held out."""
-        fit, random = self.fit, np.random.RandomState(self.seed)
-        if shape.rank not in self.balanced:
-            settings = replace(fit.settings, rank=shape.rank)
-            teacher = fit_teacher(self.held.sides, settings, _N_TRIAL_ALTERNATIONS, random, fit.n_jobs)
-            found = balance(complete(self.held.sides, teacher))
-            self.balanced[shape.rank] = replace(found, users=np.ascontiguousarray(found.users[self.chosen]))
-        balanced = self.balanced[shape.rank]
+        if shape.teacher not in self.teachers:
+            best = self.fit.shape.teacher
+            self.teachers = {settings: kept for settings, kept in self.teachers.items() if settings == best}
+            self.teachers[shape.teacher] = self._teach(shape)
+        self.known[shape] = self._distil(shape)
+        return self.known[shape]
+
+    def _teach(self, shape: Shape) -> Balanced:
+        """Return a teacher of what was not held out, with the users that codes are tried on."""
+        sides, random = self.held.sides, np.random.RandomState(self.seed)
+        teacher = fit_teacher(sides, shape.teacher, _N_TRIAL_ALTERNATIONS, random, self.fit.n_jobs)
+        found = balance(complete(sides, teacher))
+        return replace(found, users=np.ascontiguousarray(found.users[self.chosen]))
+
+    def _distil(self, shape: Shape) -> float:
+        fit, balanced, thin = self.fit, self.teachers[shape.teacher], self.thin
         plan = make_plan(fit.budget, balanced.spectrum, shape.user_words, shape.item_words, shape.grouping)
         if plan is None:
             return -np.inf
-        key = (shape.rank, plan)
-        if key not in self.known:
-            random = np.random.RandomState(self.seed)
-            coding = Coding(
-                self.thin.sides, balanced, plan, fit.settings.alpha, fit.budget.store_users, random, fit.n_jobs
-            )
-            coding.alternate()
-            users, items = coding.finish()
-            bias = Grid.round(balanced.bias, plan.length_bits).values
-            if users is not None:
-                vectors = users.vectors()
-            else:
-                constants = Constants(fit.settings.alpha, fit.settings.penalty * balanced.stretch, balanced.level, 1.0)
-                vectors, _ = Placing(items.vectors(), bias, constants).solve(self.thin.train, fit.n_jobs)
-            self.known[key] = self.thin.judge(vectors, items.vectors(), bias)
-        return self.known[key]
+        random, alpha = np.random.RandomState(self.seed), shape.teacher.alpha
+        coding = Coding(thin.sides, balanced, plan, alpha, fit.budget.store_users, random, fit.n_jobs)
+        coding.alternate()
+        users, items = coding.finish()
+        bias = Grid.round(balanced.bias, plan.length_bits).values
+        if users is not None:
+            return thin.judge(users.vectors(), items.vectors(), bias)
+        placing = Placing(items.vectors(), bias, constants_of(shape.teacher, balanced, 1.0))
+        return thin.judge(placing.solve(thin.train, fit.n_jobs)[0], items.vectors(), bias)
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
-def change_words(fit: ProductFit, direction: int) -> Shape | None:
-    """Return the shape with twice or half as many words on both sides."""
-    shape, counts = fit.shape, word_counts(fit.budget)
-    place = counts.index(shape.item_words) + direction
-    return replace(shape, user_words=counts[place], item_words=counts[place]) if 0 <= place < len(counts) else None
+def change_alpha(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape whose teacher believes twice or half as much that pairs which did not meet should not."""
+    teacher = fit.shape.teacher
+    return replace(fit.shape, teacher=replace(teacher, alpha=teacher.alpha * 2.0**direction))
+
+
+def change_penalty(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape whose teacher has twice or half the penalty."""
+    teacher = fit.shape.teacher
+    return replace(fit.shape, teacher=replace(teacher, penalty=teacher.penalty * 2.0**direction))
 
 
 def change_rank(fit: ProductFit, direction: int) -> Shape | None:
     """Return the shape of the next larger or smaller rank."""
-    ranks = [rank for rank in _RANKS if rank <= largest_rank(fit.interactions)]
-    place = ranks.index(fit.shape.rank) + direction
-    return replace(fit.shape, rank=ranks[place]) if 0 <= place < len(ranks) else None
+    ranks, teacher = [rank for rank in _RANKS if rank <= largest_rank(fit.interactions)], fit.shape.teacher
+    place = ranks.index(teacher.rank) + direction
+    return replace(fit.shape, teacher=replace(teacher, rank=ranks[place])) if 0 <= place < len(ranks) else None
+
+
+def change_words(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape with twice or half as many words on both sides."""
+    shape, counts = fit.shape, word_counts(fit.budget)
+    users, items = counts.index(shape.user_words) + direction, counts.index(shape.item_words) + direction
+    if min(users, items) < 0 or max(users, items) >= len(counts):
+        return None
+    return replace(shape, user_words=counts[users], item_words=counts[items])
+
+
+def change_items(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape with twice or half as many words of items alone."""
+    counts = word_counts(fit.budget)
+    place = counts.index(fit.shape.item_words) + direction
+    if not fit.budget.store_users or not 0 <= place < len(counts):
+        return None
+    return replace(fit.shape, item_words=counts[place])
 
 
 def change_grouping(fit: ProductFit, direction: int) -> Shape | None:
@@ -233,11 +245,7 @@ def change_grouping(fit: ProductFit, direction: int) -> Shape | None:
     return None if fit.shape.grouping == grouping else replace(fit.shape, grouping=grouping)
 
 
-def change_items(fit: ProductFit, direction: int) -> Shape | None:
-    """Return the shape with twice or half as many words of items alone."""
-    counts = word_counts(fit.budget)
-    place = counts.index(fit.shape.item_words) + direction
-    return replace(fit.shape, item_words=counts[place]) if 0 <= place < len(counts) else None
+CHANGES = (change_words, change_alpha, change_penalty, change_rank, change_grouping, change_items)
 
 
 def first_shape(budget: Budget, rank: int) -> Shape:
@@ -249,13 +257,13 @@ def first_shape(budget: Budget, rank: int) -> Shape:
         unit = 1 if budget.bits is None else WORD_BITS
         if plan is not None and 2 * unit * n_words * rank <= _BOOK_SHARE * budget.total:
             best = n_words
-    return Shape(rank, best, best, "consecutive")
+    return Shape(TeacherSettings(rank=rank), best, best)
 
 
 def hurried(shape: Shape) -> Shape:
     """Return a shape that takes little time."""
-    n_words = min(shape.user_words, _HURRIED)
-    return Shape(min(shape.rank, _HURRIED), n_words, min(shape.item_words, _HURRIED), shape.grouping)
+    teacher = replace(shape.teacher, rank=min(shape.teacher.rank, _HURRIED))
+    return Shape(teacher, min(shape.user_words, _HURRIED), min(shape.item_words, _HURRIED), shape.grouping)
 
 
 def plan_for(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Plan:
@@ -273,6 +281,11 @@ def plan_for(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Pla
 def largest_rank(interactions: csr_array) -> int:
     """Return the largest rank that is worth trying."""
     return max([rank for rank in _RANKS if rank <= min(interactions.shape) // 2], default=_RANKS[0])
+
+
+def constants_of(settings: TeacherSettings, balanced: Balanced, scale: float) -> Constants:
+    """Return what it takes to place others where a teacher would."""
+    return Constants(settings.alpha, settings.penalty * balanced.stretch, balanced.level, scale)
 
 
 # -- the result ------------------------------------------------------------------------------------------------------
@@ -319,4 +332,4 @@ def fit_product(
             if not monitor.history:
                 raise
             monitor.stopped = "interrupt"
-        return monitor.insist(lambda: fit.freeze(monitor))
+        return monitor.insist(fit.freeze)

@@ -26,7 +26,7 @@ FREE_LENGTH_BITS = 10  # of lengths that hold the norm of a vector, too
 _FACTOR_BYTES = 48  # of a factor in a header, with the ends of its two grids
 _FILE_BYTES = 700  # of a file beside codes, codebooks and lengths
 
-MOST_WORDS = 1024
+MOST_WORDS = 512
 _MOST_FACTORS = 128
 
 

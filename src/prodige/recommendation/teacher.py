@@ -38,7 +38,7 @@ class TeacherSettings:
 
     rank: int = 64
     alpha: float = 0.02
-    penalty: float = 0.01
+    penalty: float = 0.02
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,13 @@
-"""Search: which settings are good, by interactions held out of the training data.
+"""Holding out: how good a model is, by interactions that it was not fitted to.
 
 A few items of some users are left out, a model is fitted to the rest, and the held-out ones are looked for among all
 items that their users have not met. What counts is smooth in the ranks: the discounted gain at full length, and the one
-expected if the item were looked for among 99 sampled others, as the paper does. Settings are changed one at a time, as
-long as it helps.
+expected if the item were looked for among 99 sampled others, as the paper does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +15,16 @@ from scipy.sparse import csr_array
 from scipy.stats import binom
 
 from prodige.recommendation.sides import Floats, Sides
-from prodige.recommendation.teacher import TeacherSettings
 
 _N_HELD_OUT = 4000  # interactions that settings are judged by
 _MOST_SHARE = 0.1  # of a user's interactions that are held out
 _MOST_INTERACTIONS = 1_500_000  # of the users that are looked at
-_MOST_USERS = 10_000  # that codes are tried on
+_MOST_USERS = 6000  # that codes are tried on
 _BLOCK = 1 << 22  # scores at a time
 _N_SAMPLED = 99
 _LENGTH = 10  # of a sampled list
 _FULL_LENGTH = 100
-
-_FACTOR = 2.0  # between neighbouring settings
-_LEAST_GAIN = 2e-4  # for which a further step is made
+_FULL_WEIGHT = 0.5  # of the full ranking beside the sampled one
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,7 @@ class HeldOut:
             n_others = len(items) - 1 - np.diff(met.indptr)
             share = ahead / np.maximum(n_others, 1)
             total += float(np.interp(share, np.linspace(0, 1, gains.size), gains).sum())
-            total += float((1 / np.log2(2 + ahead))[ahead < _FULL_LENGTH].sum())
+            total += _FULL_WEIGHT * float((1 / np.log2(2 + ahead))[ahead < _FULL_LENGTH].sum())
         return total / max(len(self.users), 1)
 
 
@@ -86,7 +81,7 @@ def expected_gains() -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from prodige.recommendation.search import expected_gains
+    >>> from prodige.recommendation.holding_out import expected_gains
     >>> gains = expected_gains()
     >>> float(gains[0]), float(gains[-1])
     (1.0, 0.0)
@@ -103,7 +98,7 @@ def hold_out(interactions: csr_array, random: np.random.RandomState) -> HeldOut 
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from prodige.recommendation.search import hold_out
+    >>> from prodige.recommendation.holding_out import hold_out
     >>> held = hold_out(csr_array(np.ones((5, 4), np.float32)), np.random.RandomState(0))
     >>> held.users, held.train.nnz
     (array([0, 1, 2, 3, 4]), 15)
@@ -131,43 +126,3 @@ def hold_out(interactions: csr_array, random: np.random.RandomState) -> HeldOut 
     train.data[places] = 0
     train.eliminate_zeros()
     return HeldOut(Sides.of(train), train, users, items)
-
-
-def search_settings(
-    start: TeacherSettings, judge: Callable[[TeacherSettings], float]
-) -> Iterator[tuple[TeacherSettings, float]]:
-    """Yield the best settings so far and how good they are, after every trial.
-
-    Both weights are doubled or halved in turn for as long as that helps; the last to be yielded are the best found.
-
-    Examples
-    --------
-    >>> from math import log2
-    >>> from prodige.recommendation.search import search_settings
-    >>> from prodige.recommendation.teacher import TeacherSettings
-    >>> def judge(settings):
-    ...     return -(log2(settings.alpha / 0.08) ** 2) - log2(settings.penalty / 0.01) ** 2
-    >>> *_, (best, _) = search_settings(TeacherSettings(alpha=0.01, penalty=0.02), judge)
-    >>> best.alpha, best.penalty
-    (0.08, 0.01)
-    """
-    best, quality = start, judge(start)
-    known = {(start.alpha, start.penalty)}
-    yield best, quality
-    improved = True
-    while improved:
-        improved = False
-        for name in ("alpha", "penalty"):
-            for factor in (_FACTOR, 1 / _FACTOR):
-                while True:
-                    trial = replace(best, **{name: getattr(best, name) * factor})
-                    if (trial.alpha, trial.penalty) in known or len(known) > 40:
-                        break
-                    known.add((trial.alpha, trial.penalty))
-                    found = judge(trial)
-                    is_better = found > quality + _LEAST_GAIN
-                    if is_better:
-                        best, quality, improved = trial, found, True
-                    yield best, quality
-                    if not is_better:
-                        break
