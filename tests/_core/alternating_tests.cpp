@@ -25,8 +25,7 @@ struct RowProblem {
             offsets.push_back(static_cast<std::int64_t>(partners.size()));
             ridge.push_back(static_cast<float>(0.5 + random.unit()));
         }
-        for (std::size_t e = 0; e < n_partners * size; ++e)
-            vectors.push_back(static_cast<float>(random.unit() - 0.5));
+        for (std::size_t e = 0; e < n_partners * size; ++e) vectors.push_back(static_cast<float>(random.unit() - 0.5));
         gram.assign(size * size, 0);
         for (std::size_t k = 0; k < size; ++k) gram[k * size + k] = 0.1f;
     }
