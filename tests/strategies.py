@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from prodige import Graph, ProductGraph
-from prodige.graph import Grid
+from prodige.graph import BipartiteFactor, Grid
+from prodige.graph.factors import as_factor
 
 
 @dataclass
@@ -107,12 +108,17 @@ def make_product(
     n_twins: int = 0,
     ties: bool = False,
 ) -> ProductGraph:
-    """A factor for each letter: positions, a grid of them, a connected graph, or one that may be in parts (d)."""
+    """A factor for each letter: positions, a grid of them, a connected graph, one that may be in parts (d), two sides.
+
+    Where all factors have two sides (b), vertices of the first come first in most products, and have no lengths.
+    """
     factors: list[Any] = []
     for kind in kinds:
         n_hubs = int(rng.integers(1, 7))
         positions = rng.integers(0, 3, (n_hubs, 2)) if ties else rng.normal(size=(n_hubs, int(rng.integers(1, 4))))
-        if kind in "pg":
+        if kind == "b":
+            factors.append(make_bipartite(rng, n_hubs, ties))
+        elif kind in "pg":
             factors.append(
                 positions.astype(np.float32) if kind == "p" else Grid.round(positions, int(rng.integers(1, 9)))
             )
@@ -120,15 +126,38 @@ def make_product(
             density = 1.0 if kind == "c" else 0.3
             edges = make_edges(rng, n_hubs, int(rng.integers(0, 3)), density, "ties" if ties else "real")
             factors.append(Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, n_hubs))
-    sizes = [factor.n_items if isinstance(factor, Graph) else factor.shape[0] for factor in factors]
+    sizes = [as_factor("factor", factor).n_hubs for factor in factors]
     codes = np.stack([rng.integers(0, size, n_vertices) for size in sizes], axis=1)
     lengths: Any = rng.integers(0, 3, n_vertices) / 2 if ties else rng.uniform(0, 1, n_vertices)
     if rng.random() < 0.5:
         lengths = Grid.round(lengths, 3)
+    if set(kinds) == {"b"} and n_vertices > 1 and rng.random() < 0.8:
+        codes, lengths = on_two_sides(rng, factors, n_vertices, isinstance(lengths, Grid))
     places = None
     if n_twins:
         places = rng.permutation(np.r_[np.arange(n_vertices), rng.integers(0, n_vertices, n_twins)])
     return ProductGraph.from_factors(factors, codes, lengths, power, gauge, places)
+
+
+def make_bipartite(rng: np.random.Generator, n_hubs: int, ties: bool) -> BipartiteFactor:
+    """A factor of two sides, each on a grid or not."""
+    words: list[Any] = []
+    for n in (n_hubs, int(rng.integers(1, 5))):
+        values = rng.integers(-1, 2, (n, 2)) if ties else rng.normal(size=(n, 2))
+        words.append(values.astype(np.float32) if rng.random() < 0.5 else Grid.round(values, int(rng.integers(2, 9))))
+    return BipartiteFactor(*words)
+
+
+def on_two_sides(
+    rng: np.random.Generator, factors: list[BipartiteFactor], n_vertices: int, on_grid: bool
+) -> tuple[NDArray[Any], Any]:
+    """Codes and lengths of vertices of the first side, then of the second."""
+    n_first = int(rng.integers(1, n_vertices))
+    first = [rng.integers(0, factor.n_first, n_first) for factor in factors]
+    second = [rng.integers(factor.n_first, factor.n_hubs, n_vertices - n_first) for factor in factors]
+    codes = np.concatenate([np.stack(first, axis=1), np.stack(second, axis=1)])
+    levels = np.where(np.arange(n_vertices) < n_first, 0, rng.integers(0, 8, n_vertices))
+    return codes, Grid(levels, 3, 0.0, 0.25) if on_grid else levels / 4
 
 
 @st.composite
@@ -139,7 +168,7 @@ def products(draw: st.DrawFn, max_vertices: int = 14) -> ProductGraph:
     return make_product(
         rng,
         draw(st.integers(1, max_vertices)),
-        draw(st.text("pgcd", min_size=1, max_size=4)),
+        draw(st.one_of(st.text("pgcdb", min_size=1, max_size=4), st.text("b", min_size=1, max_size=3))),
         power,
         gauge,
         draw(st.sampled_from([0, 0, 3])),

@@ -234,6 +234,48 @@ def pool_backward(
     n_rows: int,
 ) -> NDArray[np.float32]: ...
 
+class RowFit:
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        partners: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        n_partners: int,
+    ) -> None: ...
+    def solve(
+        self,
+        vectors: NDArray[np.float32],
+        gram: NDArray[np.float32],
+        targets: NDArray[np.float32] | None,
+        ridge: NDArray[np.float32] | None,
+        extra: NDArray[np.float32] | None,
+        n_jobs: int,
+    ) -> NDArray[np.float32]: ...
+    def scores(self, rows: NDArray[np.float32], vectors: NDArray[np.float32], n_jobs: int) -> NDArray[np.float32]: ...
+    def choose_words(
+        self,
+        vectors: NDArray[np.float32],
+        gram: NDArray[np.float32],
+        targets: NDArray[np.float32] | None,
+        ridge: NDArray[np.float32] | None,
+        extra: NDArray[np.float32] | None,
+        sizes: NDArray[np.int32],
+        n_words: NDArray[np.int32],
+        words: NDArray[np.float32],
+        codes: NDArray[np.uint16],
+        n_sweeps: int,
+        with_sums: bool,
+        n_jobs: int,
+    ) -> tuple[NDArray[np.uint16], float, NDArray[np.float64], NDArray[np.float64]]: ...
+
+def find_best(
+    scores: NDArray[np.float32],
+    n: int,
+    offsets: NDArray[np.int64] | None,
+    left_out: NDArray[np.int32] | None,
+    n_jobs: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+
 class CodeFit:
     def __init__(
         self,

@@ -45,6 +45,9 @@ MODELS: dict[str, Callable[[], Graph | ProductGraph]] = {
     "product with ties": lambda: product("pcg", 2, 2, ties=True),
     "product with twins": lambda: product("pgc", 2, 2, n_twins=15),
     "product with twins and ties": lambda: product("pdpd", 1, 1, n_twins=15, ties=True),
+    "product of two sides": lambda: product("bbb", 1, 1),
+    "product of two sides with twins": lambda: product("bb", 1, 1, n_twins=15, ties=True),
+    "product with a factor of two sides": lambda: product("pbg", 1, 2),
     "no metric": lambda: product("pp", 2, 1),
 }
 

@@ -123,7 +123,8 @@ def test_products_cannot_change() -> None:
 @given(product=products())
 def test_numbers_are_counted(product: ProductGraph) -> None:
     n_vertices = len(product._codes)
-    n_numbers = n_vertices * (product.n_factors + 1) + sum(factor.n_numbers for factor in product.factors)
+    n_lengths = n_vertices - product.n_first
+    n_numbers = n_vertices * product.n_factors + n_lengths + sum(factor.n_numbers for factor in product.factors)
     shared = min(product.n_items, 2 * (product.n_items - n_vertices))
     assert product.numbers_per_item == (n_numbers + shared) / product.n_items
     assert product.is_metric == (product.power <= product.gauge)

@@ -152,14 +152,6 @@ def test_best_of_long_rows(n: int) -> None:
         assert_array_equal(found, target)
 
 
-def test_best_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = np.random.default_rng(0).normal(size=(23, 50)).astype(np.float32)
-    whole = best(scores, 4)
-    monkeypatch.setattr(interactions, "_CACHED", 150)
-    for found, target in zip(best(scores, 4), whole, strict=True):
-        assert_array_equal(found, target)
-
-
 # -- recommenders ----------------------------------------------------------------------------------------------------
 
 SCORES = np.random.default_rng(1).integers(0, 8, (7, 12)).astype(np.float32)

@@ -145,6 +145,7 @@ void bind_product(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_fitting(nb::module_& m);
 void bind_codes(nb::module_& m);
+void bind_alternating(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
 

@@ -135,21 +135,43 @@ struct CodeKernels {
                      std::int32_t* best);
 };
 
+// Loops over vectors whose length `n` is a multiple of 8; matrices are [n][n], and only what lies on or right of the
+// diagonal counts.
+struct RowKernels {
+    // matrix += weights[p] * word * wordᵀ for each partner, four of them at a time.
+    void (*add_rows)(const float* words, const std::int32_t* partners, const float* weights, std::size_t count,
+                     std::size_t n, float* matrix);
+    // right = matrix⁻¹ right by Cholesky's factors, which replace the matrix; directions without weight stay at 0.
+    void (*solve)(std::size_t n, float* matrix, float* inverses, float* right);
+    // to += scale * from
+    void (*add_scaled)(std::size_t n, float scale, const float* from, float* to);
+    float (*dot)(std::size_t n, const float* a, const float* b);
+    // Of words [coordinate][word], a multiple of 16 of them, the one with the least quadratic form, the first of
+    // equals.
+    std::size_t (*best_word)(const float* words, std::size_t n_words, std::size_t size, const float* form,
+                             const float* slope);
+    // The first place from `start` on whose value is above a bound; n where there is none.
+    std::size_t (*find_above)(const float* values, std::size_t start, std::size_t n, float bound);
+};
+
 template <class T>
 const Kernels<T>& kernels() noexcept;  // the best for this machine
 const ProductKernels& product_kernels() noexcept;
 FitPairs fit_pairs() noexcept;
 const CodeKernels& code_kernels() noexcept;
+const RowKernels& row_kernels() noexcept;
 
 template <class T>
 const Kernels<T>& generic_kernels() noexcept;
 const ProductKernels& generic_product_kernels() noexcept;
 FitPairs generic_fit_pairs() noexcept;
 const CodeKernels& generic_code_kernels() noexcept;
+const RowKernels& generic_row_kernels() noexcept;
 template <class T>
 const Kernels<T>& avx2_kernels() noexcept;
 const ProductKernels& avx2_product_kernels() noexcept;
 FitPairs avx2_fit_pairs() noexcept;
 const CodeKernels& avx2_code_kernels() noexcept;
+const RowKernels& avx2_row_kernels() noexcept;
 
 }  // namespace prodige

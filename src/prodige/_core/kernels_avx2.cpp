@@ -7,6 +7,7 @@ namespace avx2 {
 #include "glove_kernel.inc"
 #include "kernels.inc"
 #include "kernels_codes.inc"
+#include "kernels_rows.inc"
 #include "product_kernel.inc"
 }  // namespace avx2
 
@@ -19,6 +20,7 @@ const ProductKernels& avx2_product_kernels() noexcept { return avx2::product_tab
 
 FitPairs avx2_fit_pairs() noexcept { return avx2::fit; }
 const CodeKernels& avx2_code_kernels() noexcept { return avx2::code_table; }
+const RowKernels& avx2_row_kernels() noexcept { return avx2::row_table; }
 
 template const Kernels<float>& avx2_kernels<float>() noexcept;
 template const Kernels<double>& avx2_kernels<double>() noexcept;

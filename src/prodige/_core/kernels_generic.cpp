@@ -9,6 +9,7 @@ namespace generic {
 #include "glove_kernel.inc"
 #include "kernels.inc"
 #include "kernels_codes.inc"
+#include "kernels_rows.inc"
 #include "product_kernel.inc"
 }  // namespace generic
 
@@ -32,6 +33,7 @@ const ProductKernels& generic_product_kernels() noexcept { return generic::produ
 
 FitPairs generic_fit_pairs() noexcept { return generic::fit; }
 const CodeKernels& generic_code_kernels() noexcept { return generic::code_table; }
+const RowKernels& generic_row_kernels() noexcept { return generic::row_table; }
 
 template <class T>
 const Kernels<T>& kernels() noexcept {
@@ -60,6 +62,13 @@ const CodeKernels& code_kernels() noexcept {
     if (has_avx2()) return avx2_code_kernels();
 #endif
     return generic_code_kernels();
+}
+
+const RowKernels& row_kernels() noexcept {
+#if defined(PRODIGE_AVX2)
+    if (has_avx2()) return avx2_row_kernels();
+#endif
+    return generic_row_kernels();
 }
 
 template const Kernels<float>& generic_kernels<float>() noexcept;

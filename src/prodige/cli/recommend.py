@@ -36,7 +36,7 @@ OF_FITS = ("numbers", "edges", "max_time", "seed")
 class Edges(StrEnum):
     """Which edges may exist, as in :class:`prodige.recommendation.recommender.GraphRecommender`."""
 
-    hubs = "hubs"
+    product = "product"
     normal = "normal"
     bipartite = "bipartite"
     random = "random"
@@ -64,13 +64,13 @@ def recommend(
     interacted: Path | None = typer.Option(
         None,
         metavar="FILE",
-        help="Pairs whose items are left out, if SOURCE is a saved graph.",
+        help="Further pairs whose items are left out, if SOURCE is a saved graph.",
         show_default=False,
     ),
-    numbers: float = options.numbers_per_item(
-        4.0, "Size: one number per vertex and two per edge, divided by the number of users and items."
+    numbers: float | None = options.numbers_per_item(
+        None, "Size in numbers for each user and item, as the paper counts; 64 bits for each when left out."
     ),
-    edges: Edges = typer.Option(Edges.hubs, help="Which edges may exist; all but hubs are of the paper."),
+    edges: Edges = typer.Option(Edges.product, help="Which edges may exist; all but product are of the paper."),
     user_column: str | None = typer.Option(
         None,
         help="Its name, or number from 1; found by its name, such as user or userId, or the first.",
@@ -221,9 +221,9 @@ def load(task: Task, pairs: Pairs | None, jobs: int | None) -> Known:
             f"{task.source}: it has no names of users and items; save it with 'prodige recommend PAIRS -o FILE'"
         )
     notes = []
-    if pairs is None:
+    if pairs is None and model.interactions_ is None:
         notes.append(
-            "a saved graph does not hold the pairs, so items that users interacted with are not left out; "
+            "this graph was saved without the pairs, so items that users interacted with are not left out; "
             "name the pairs with --interacted"
         )
     show_notes(notes, task.silent)
@@ -231,12 +231,15 @@ def load(task: Task, pairs: Pairs | None, jobs: int | None) -> Known:
 
 
 def describe(model: GraphRecommender, notes: list[str], interrupted: bool) -> dict[str, Any]:
-    """Return the figures of a graph."""
+    """Return the figures of a graph; a product has factors in place of edges."""
+    from prodige.graph.graph import Graph
+
     return {
         "n_users": model.n_users_,
         "n_items": model.n_items_,
-        "n_edges": model.graph_.n_edges,
+        "n_edges": model.graph_.n_edges if isinstance(model.graph_, Graph) else None,
         "numbers_per_item": model.numbers_per_item_,
+        "bits_per_item": model.bits_per_item_,
         "interrupted": interrupted,
         "notes": notes,
     }
@@ -252,9 +255,10 @@ def ask(known: Known, asked: list[str], k: int) -> list[dict[str, Any]]:
     model, users, items, pairs, _ = known
     rows = check_users(asked, users)
     interactions = None if pairs is None else rows_of(asked, pairs, items)
-    ids, scores = model.recommend(
-        rows, interactions, N=min(k, model.n_items_), filter_already_liked_items=pairs is not None
-    )
+    if interactions is not None and model.interactions_ is not None:
+        interactions = interactions + model.interactions_[rows]
+    is_known = pairs is not None or model.interactions_ is not None
+    ids, scores = model.recommend(rows, interactions, N=min(k, model.n_items_), filter_already_liked_items=is_known)
     return [
         {
             "user": label,
@@ -287,9 +291,11 @@ def rows_of(users: list[str], pairs: Pairs, items: list[str]) -> csr_array:
 def show(figures: dict[str, Any], silent: bool) -> None:
     """Print the figures of a fit, and what was asked for, as tables."""
     if "seconds" in figures and not silent:
+        edges = "" if figures["n_edges"] is None else f", {figures['n_edges']:,} edges"
         rows = {
-            "graph": f"{figures['n_users']:,} users, {figures['n_items']:,} items, {figures['n_edges']:,} edges",
+            "graph": f"{figures['n_users']:,} users, {figures['n_items']:,} items{edges}",
             "numbers per user and item": f"{figures['numbers_per_item']:.4g}",
+            "bits per user and item": f"{figures['bits_per_item']:.4g}",
             "time": f"{figures['seconds']:.1f} s",
         }
         if "output" in figures:

@@ -7,6 +7,7 @@ search by the graph's structure and answers all others. ``save`` packs edges int
 (:mod:`~prodige.graph.queryable`) by adding up distances in its factors (:mod:`~prodige.graph.factors`).
 """
 
+from prodige.graph.bipartite import BipartiteFactor
 from prodige.graph.container import FileFormatError
 from prodige.graph.edges import Edges
 from prodige.graph.factors import GeometricFactor, GraphFactor
@@ -14,4 +15,13 @@ from prodige.graph.graph import Graph
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 
-__all__ = ["Edges", "FileFormatError", "GeometricFactor", "Graph", "GraphFactor", "Grid", "ProductGraph"]
+__all__ = [
+    "BipartiteFactor",
+    "Edges",
+    "FileFormatError",
+    "GeometricFactor",
+    "Graph",
+    "GraphFactor",
+    "Grid",
+    "ProductGraph",
+]

@@ -6,7 +6,7 @@ One layout holds everything that is saved, and says what it holds. All numbers a
 offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
-8         4       format version, uint32: 3
+8         4       format version, uint32: 4 where a product has factors of two sides, else 3
 12        4       H, the length of the header, uint32; at most 2**24
 16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
 16 + H    ...     arrays, one after the other
@@ -63,7 +63,9 @@ key              what it holds
 ``power``        what distances in factors are taken to, 1.0 to 2.0
 ``gauge``        ``{"name": "power", "exponent": 2.0}``: which root of the sum is the distance, 1.0 to 2.0
 ``length_bits``  of the lengths
-``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions, or the content of a graph
+``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions; ``[hubs, hubs,
+                 coordinates, bits, bits]`` of one of two sides; or the content of a graph
+``n_first``      only where a factor has two sides: vertices of the first side; 0 where they are not kept apart
 ===============  ===================================================================================================
 
 and these arrays of uint8, whose parts each have zeros up to the end of their last byte:
@@ -72,8 +74,9 @@ and these arrays of uint8, whose parts each have zeros up to the end of their la
 array          parts
 =============  =====================================================================================================
 ``codes``      for each factor the hubs of all vertices, in as many bits as the last hub needs; of one hub none
-``positions``  for each factor with positions the coordinates of all hubs, hub by hub
-``lengths``    those of all vertices
+``positions``  for each factor with positions the coordinates of all hubs, hub by hub; for one of two sides the words
+               of the first side, then those of the second
+``lengths``    those of all vertices, or of the second side where it is kept apart
 ``places``     the vertices of all items, in as many bits as the last vertex needs, one at least; where that is
                smaller, the numbers of items that share the vertex of an earlier item, ascending, in as many bits as
                the last item needs, then their vertices. Vertices are numbered in the order of their first items
@@ -81,8 +84,14 @@ array          parts
 
 Positions and lengths of 32 bits are float32 as they are. In fewer bits, 1 to 16, they are on a grid: the least number
 and a step, both float32, are followed by levels, and a number is least + step * level, computed in float64 and rounded
-to float32. A factor that is a graph has the arrays of a graph, their names preceded by its place among the factors and
-a dot, as in ``0.weight``.
+to float32. A factor of two sides joins hub g of the first to hub h of the second by an edge of length shift - C_g·E_h,
+with their words C and E; with U and L the greatest and the least of all products, the shift is (3 U - L) / 2 and a
+millionth of the larger of abs(U) and abs(L). Its hubs are numbered through, first side first. Where ``n_first`` is
+above 0, all factors have two sides, so many vertices are of the first side and come before the others, and have length
+0; ``codes`` has for each factor theirs in as many bits as the last hub of the first side needs, then those of the
+others in as many as the last hub of the second side needs, each counted from the first hub of its side. In one factor
+at least the first side has two hubs. A factor that is a graph has the arrays of a graph, their names preceded by its
+place among the factors and a dot, as in ``0.weight``.
 
 The other kinds keep their graph under ``graph`` in the content, and its arrays
 among their own; a text model keeps its words and edges in an order that compresses well (:mod:`prodige.text.codec`).
@@ -122,7 +131,8 @@ from prodige.graph.reading import (
 )
 
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
-VERSION = 3
+VERSION = 4
+_PLAIN = 3  # of files without products of two sides, which earlier readers know
 START = struct.Struct("<8sII")  # magic, version, length of the header
 
 # What a file can hold, what that is called, and what opens it.
@@ -252,7 +262,20 @@ def encode(
         entries.append(Entry(name, array.dtype.name, array.shape, codec, len(data)))
         parts.append(data)
     text = header.encode(Header(kind, dict(content), entries, header.check_metadata(metadata)))
-    return [START.pack(MAGIC, VERSION, len(text)), text, *parts]
+    return [START.pack(MAGIC, version_for(content), len(text)), text, *parts]
+
+
+def version_for(content: Mapping[str, Any]) -> int:
+    """Return the version that a reader of some content has to know: products of two sides came with version 4.
+
+    Examples
+    --------
+    >>> from prodige.graph.container import version_for
+    >>> version_for({"n_vertices": 3}), version_for({"graph": {"factors": [], "n_first": 2}})
+    (3, 4)
+    """
+    graph = content.get("graph", content)
+    return VERSION if isinstance(graph, Mapping) and "n_first" in graph else _PLAIN
 
 
 def compressed(data: memoryview) -> tuple[bytes | memoryview, str]:
@@ -394,7 +417,7 @@ def read_header(reader: Reader) -> tuple[int, Header]:
         raise reader.refusal(f"its header claims {length} bytes, more than {header.MAX_HEADER}", DAMAGED)
     text = reader.take(length)
     try:
-        found = header.decode(text) if version == VERSION else legacy.decode(text, version)
+        found = header.decode(text) if version >= _PLAIN else legacy.decode(text, version)
         if found.kind not in KINDS:
             raise HeaderError(f"says that it holds {header.shortened(found.kind)}, which is not known")
     except HeaderError as error:

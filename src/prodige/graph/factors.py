@@ -281,7 +281,7 @@ def as_factor(name: str, factor: Any) -> Factor:
     >>> as_factor("factors[0]", [[0.0], [1.0]])
     GeometricFactor(n_hubs=2, n_dimensions=1)
     """
-    if isinstance(factor, (GeometricFactor, GraphFactor)):
+    if isinstance(factor, Factor):
         return factor
     try:
         return GraphFactor(factor) if isinstance(factor, Graph) else GeometricFactor(factor)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prodige._validation import check_indices, check_number, check_weights
 from prodige.graph.atomic import StrPath
+from prodige.graph.bipartite import count_first
 from prodige.graph.engine import ProductEngine
 from prodige.graph.factors import Factor, as_factor
 from prodige.graph.graph import Graph
@@ -99,7 +100,7 @@ class ProductGraph(Queryable):
 
         Parameters
         ----------
-        factors : sequence of Graph, GeometricFactor, Grid or array-like of float, shape [H, k]
+        factors : sequence of Graph, Factor, Grid or array-like of float, shape [H, k]
             M of them, 256 at most. Arrays and grids are positions of hubs, see
             :class:`~prodige.graph.factors.GeometricFactor`; items of a graph are hubs.
         codes : array-like of int, shape [V, M]
@@ -353,6 +354,14 @@ class ProductGraph(Queryable):
         return self._lengths if isinstance(self._lengths, Grid) else None
 
     @property
+    def n_first(self) -> int:
+        """Vertices of the first side, where all factors have two sides and those of the first come first; else 0.
+
+        They have no lengths, and a code of theirs takes as many bits as the hubs of their side need.
+        """
+        return count_first(self._factors, self._codes, self._lengths)
+
+    @property
     def places(self) -> NDArray[np.int32] | None:
         """The vertex of each item, shape [N], where some share one; None where none do. Read-only."""
         return self._places
@@ -383,9 +392,12 @@ class ProductGraph(Queryable):
 
     @property
     def numbers_per_item(self) -> float:
-        """Memory with every code, length and number of the factors counted as one, per item."""
+        """Memory with every code, length and number of the factors counted as one, per item.
+
+        Vertices of the first side of bipartite factors have no lengths, see :attr:`n_first`.
+        """
         n_vertices = len(self._codes)
-        n_numbers = self._codes.size + n_vertices + sum(factor.n_numbers for factor in self._factors)
+        n_numbers = self._codes.size + n_vertices - self.n_first + sum(factor.n_numbers for factor in self._factors)
         return (n_numbers + numbers_of_places(self.n_items, n_vertices)) / self.n_items
 
     @property

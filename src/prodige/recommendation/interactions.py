@@ -8,8 +8,8 @@ by blocks of users, in bounded memory, with the conventions of the library ``imp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,22 +17,14 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from prodige import _core
 from prodige._validation import MAX_INT32, check_ids, check_integer
 
 if TYPE_CHECKING:
     from typing import Self
 
-# Scores of one block of users: 16 MiB as float32.
-_BLOCK = 1 << 22
-
-# The best of a row are looked for among a few rows at a time, so that their scores stay in the cache: 2 MiB.
-_CACHED = 1 << 19
-
-# Groups that the items of a row are dealt into, to learn from the best of each what is not worth sorting.
-_GROUPS = 256
-
-# How many times more candidates than asked for are sorted; beyond, ties are thinned out first.
-_CROWD = 8
+# Scores of one block of users: 4 MiB as float32, so that they stay in the cache.
+_BLOCK = 1 << 20
 
 # Largest answer with room for more items than there are: 1 GiB.
 _MOST_BYTES = 1 << 30
@@ -175,22 +167,8 @@ class Recommender(BaseEstimator, ABC):  # type: ignore[misc]
         columns = None if items is None else np.unique(check_ids("items", items, self.n_items_, "item"))
         dropped = None if filter_items is None else check_ids("filter_items", filter_items, self.n_items_, "item")
 
-        ids = np.full((rows.size, n), -1, dtype=np.int32)
-        scores = np.full((rows.size, n), -np.inf, dtype=np.float32)
-        for part, block in self._blocks(rows):
-            check_scores(block, rows[part])
-            if interacted is not None:
-                leave_out(block, interacted.indptr[part.start : part.stop + 1], interacted.indices)
-            if dropped is not None:
-                block[:, dropped] = -np.inf
-            if columns is not None:
-                if not columns.size:
-                    continue  # nothing to choose from
-                block = np.ascontiguousarray(block[:, columns])
-            found, values = best(block, min(n, block.shape[1]))
-            width = found.shape[1]
-            ids[part, :width] = found if columns is None else np.where(found < 0, -1, columns[found])
-            scores[part, :width] = values
+        choice = Choice(n, interacted, columns, dropped)
+        ids, scores = choice.make(self._blocks(rows), rows)
         return (ids[0], scores[0]) if np.ndim(userid) == 0 else (ids, scores)
 
     def _blocks(self, users: Ids) -> Iterator[tuple[slice, Scores]]:
@@ -344,6 +322,35 @@ def check_scores(scores: Scores, users: Ids) -> None:
 # -- the best of a row -----------------------------------------------------------------------------------------------
 
 
+class Choice(NamedTuple):
+    """What to choose the best of: how many, and which items to leave out."""
+
+    n: int
+    interacted: csr_array | None  # what each row has interacted with, to be left out
+    columns: Ids | None  # the only items to choose from; each once, in order
+    dropped: Ids | None  # items to leave out for everybody
+
+    def make(self, blocks: Iterable[tuple[slice, Scores]], rows: Ids) -> tuple[NDArray[np.int32], Scores]:
+        """Return the best of blocks of scores, which may be overwritten, of all these rows."""
+        ids = np.full((rows.size, self.n), -1, dtype=np.int32)
+        scores = np.full((rows.size, self.n), -np.inf, dtype=np.float32)
+        for part, block in blocks:
+            check_scores(block, rows[part])
+            if self.interacted is not None:
+                leave_out(block, self.interacted.indptr[part.start : part.stop + 1], self.interacted.indices)
+            if self.dropped is not None:
+                block[:, self.dropped] = -np.inf
+            if self.columns is not None:
+                if not self.columns.size:
+                    continue  # nothing to choose from
+                block = np.ascontiguousarray(block[:, self.columns])
+            found, values = best(block, min(self.n, block.shape[1]))
+            width = found.shape[1]
+            ids[part, :width] = found if self.columns is None else np.where(found < 0, -1, self.columns[found])
+            scores[part, :width] = values
+        return ids, scores
+
+
 def leave_out(scores: Scores, indptr: NDArray[Any], indices: NDArray[Any]) -> None:
     """Set the scores of some items of each row to ``-inf``: those of a CSR array, or of a few of its rows."""
     row = np.repeat(np.arange(len(scores)), np.diff(indptr))
@@ -369,59 +376,7 @@ def best(scores: Scores, n: int) -> tuple[NDArray[np.int32], Scores]:
     array([[ 1,  3],
            [ 2, -1]], dtype=int32)
     """
-    columns = np.full((len(scores), n), -1, dtype=np.int32)
-    values = np.full((len(scores), n), -np.inf, dtype=np.float32)
-    for part in parts(len(scores), _CACHED // scores.shape[1]):
-        place, column, value = sort_candidates(scores[part], n)
-        columns[part.start + place[0], place[1]] = column
-        values[part.start + place[0], place[1]] = value
-    return columns, values
-
-
-def sort_candidates(scores: Scores, n: int) -> tuple[tuple[Ids, Ids], Ids, Scores]:
-    """Return the best entries of a few rows: row and rank of each, its column, its value."""
-    n_rows, n_columns = scores.shape
-    is_candidate = scores >= lower_bound(scores, n)[:, None]
-    if np.count_nonzero(is_candidate) > n_rows * n * _CROWD:
-        is_candidate = without_needless_ties(scores, is_candidate, n)
-    found = np.flatnonzero(is_candidate)
-    row, value = found // n_columns, scores.ravel()[found]
-    order = np.lexsort((-value, row))  # stable: equal values stay in the order of their columns
-    row = row[order]
-    rank = np.arange(row.size) - np.searchsorted(row, np.arange(n_rows))[row]
-    kept = rank < n
-    found = found[order][kept]
-    return (row[kept], rank[kept]), found % n_columns, value[order][kept]
-
-
-def lower_bound(scores: Scores, n: int) -> Scores:
-    """Return a finite number for each row that its ``n`` largest finite entries do not fall below, shape [U].
-
-    The largest of a group is an entry of the row, so the n-th largest of them is such a number, and nearly the n-th
-    largest entry where groups are many. To find it takes one pass over the row and a partition of a short one.
-    """
-    n_rows, n_columns = scores.shape
-    n_groups = max(_GROUPS, 4 * n)
-    size = n_columns // n_groups
-    heads = scores
-    if size > 1:
-        heads = scores[:, : size * n_groups].reshape(n_rows, size, n_groups).max(axis=1)
-    bound = np.partition(heads, heads.shape[1] - n, axis=1)[:, heads.shape[1] - n]
-    return np.maximum(bound, np.finfo(np.float32).min)
-
-
-def without_needless_ties(scores: Scores, is_candidate: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:
-    """Return candidates of which rows with too many keep the best ``n``: of equal ones, the first.
-
-    Models that know little of an item give it 0, and so there may be thousands of candidates that are all alike.
-    """
-    crowded = np.flatnonzero(np.count_nonzero(is_candidate, axis=1) > n)
-    some = scores[crowded]
-    last = np.partition(some, some.shape[1] - n, axis=1)[:, some.shape[1] - n, None]
-    above, tied = some > last, some == last
-    room = n - np.count_nonzero(above, axis=1, keepdims=True)
-    is_candidate[crowded] &= above | (tied & (tied.cumsum(axis=1, dtype=np.int32) <= room))
-    return is_candidate
+    return _core.find_best(scores, n, None, None, 1)
 
 
 __all__ = ["Recommender", "best", "check_interactions"]

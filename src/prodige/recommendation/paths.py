@@ -43,6 +43,11 @@ class Paths:
         self._known: tuple[Ids, Distances] | None = None  # see _entries
         self._kept: tuple[Ids, Distances] | None = None  # see _from
 
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.items.size)
+
     def distances(self, users: Ids, n_jobs: int | None) -> Distances:
         """Return distances from users to all items. Users with one edge have those of the vertex at its other end."""
         entries, lengths = self._entries()
@@ -105,14 +110,6 @@ class Paths:
             place[missing - graph.n_items] = np.arange(len(rows) - missing.size, len(rows))
             self._kept = place, rows
         return np.asarray(rows[place[vertices - graph.n_items]])
-
-
-def place_idle(graph: Graph, n_users: int, idle: Ids, n_jobs: int | None) -> Graph:
-    """Return the graph with users of whom nothing is known where the most popular items are near."""
-    if not idle.size:
-        return graph
-    nothing = csr_array((idle.size, graph.n_items - n_users))
-    return attach_users(graph, n_users, idle, Paths(graph, n_users).nearest_anchors(nothing, n_jobs))
 
 
 def grow(graph: Graph, n_users: int, n_new: int) -> Graph:

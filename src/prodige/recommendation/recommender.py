@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from prodige._validation import MAX_INT32, check_ids
-from prodige.graph import container, encoding
+from prodige._validation import check_ids
 from prodige.graph.atomic import StrPath
+from prodige.graph.container import Contents
 from prodige.graph.graph import Graph
-from prodige.graph.header import shortened
 from prodige.graph.loadable import Loadable
-from prodige.progress import Callback, Monitor, check_callbacks
-from prodige.recommendation.interactions import Recommender, best, check_interactions, check_length, parts
-from prodige.recommendation.paths import Paths, attach_users, grow, place_idle
+from prodige.graph.product import ProductGraph
+from prodige.progress import Callback, Monitor
+from prodige.recommendation import growing, saving
+from prodige.recommendation.explanation import Explanation, explain
+from prodige.recommendation.interactions import Choice, Recommender, best, check_interactions, check_length, parts
+from prodige.recommendation.labels import check_labels, check_room
+from prodige.recommendation.parameters import EDGES, EdgeKind, check_parameters, find_budget, warn_of_sides
+from prodige.recommendation.paths import Paths
+from prodige.recommendation.placing import Placing
+from prodige.recommendation.vectors import Vectors
 from prodige.threads import count_threads
 
 if TYPE_CHECKING:
     from typing import Self
 
-EdgeKind = Literal["hubs", "normal", "bipartite", "random"]
-EDGES = ("hubs", "normal", "bipartite", "random")
-
-# Distances in one block: 64 MiB.
-_BLOCK = 1 << 24
-
-# What a user takes while it is placed: its id, its edge and its row of interactions, some of them more than once.
-_BYTES_PER_USER = 128
-_MOST_BYTES = 1 << 30
+# Scores in one block of users: 4 MiB, which stay in the cache.
+_BLOCK = 1 << 20
 
 Ids = NDArray[np.int64]
 Distances = NDArray[np.float32]
@@ -45,19 +44,28 @@ Distances = NDArray[np.float32]
 class GraphRecommender(Loadable, Recommender):
     """Users and items as vertices of one graph; an item is recommended to a user the nearer it is.
 
-    Distances are fitted to the paper's objective, the cross-entropy of softmax(-d(user, item)), over all items at once.
-    The conventions are those of the library ``implicit``.
+    The graph is a product of bipartite graphs, distilled from a teacher: vectors of users and items in floats, by
+    alternating least squares whose settings are chosen on interactions held out of the training data. In each factor a
+    user is one hub and an item is another; the conventions of the methods are those of the library ``implicit``.
 
     Parameters
     ----------
-    numbers_per_item : float
-        The size of the graph: one number for each vertex and two for each edge, divided by users and items. A little
-        more than 3 is the least.
-    edges : {"hubs", "normal", "bipartite", "random"}
-        Which edges may exist. ``"hubs"``: users and items are attached to groups of their kind
-        (:mod:`prodige.recommendation.hub_graph`); fast, and the best by far. The others are those of the paper
-        (:mod:`prodige.recommendation.paper.fit`): user-item pairs with 16 cosine neighbours of each user and item, the
-        pairs alone, or 50 random edges for each vertex.
+    bits_per_item : float, optional
+        The size of the file that ``graph_.save`` writes, everything counted, divided by users and items. 64 when
+        neither budget is given, or more where so few are there that the header of a file alone takes as much.
+    numbers_per_item : float, optional
+        The size as the paper counts, in place of bits: codes, lengths and entries of codebooks of a product a number
+        each, of other graphs one number for each vertex and two for each edge; divided by users and items.
+    edges : {"product", "normal", "bipartite", "random"}
+        ``"product"``: as above; fast, and the best by far. The others are those of the paper
+        (:mod:`prodige.recommendation.paper.fit`), whose size is given in numbers: user-item pairs with 16 cosine
+        neighbours of each user and item, the pairs alone, or 50 random edges for each vertex.
+    store_users : bool
+        Whether users are part of the graph. Otherwise only items take bits, budgets are for each item, and a user is
+        computed from its interactions whenever it is asked about.
+    keep_interactions : bool
+        Whether the model keeps what users interacted with, as ``interactions_`` and in its file. Then ``recommend``
+        need not be told.
     max_time : float, optional
         Seconds for the fit. It is kept within 2 seconds or a fifth, but for tables so large that to read them and to
         make one step takes longer.
@@ -73,23 +81,26 @@ class GraphRecommender(Loadable, Recommender):
 
     Attributes
     ----------
-    graph_ : Graph
-        Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``.
-    numbers_per_item_ : float
-        The size reached.
+    graph_ : ProductGraph or Graph
+        Its items are the users, then the items: item ``x`` is vertex ``n_users_ + x``. Where users are not stored it
+        has items alone.
+    bits_per_item_, numbers_per_item_ : float
+        The size reached, for each user and item of the graph.
+    interactions_ : scipy.sparse.csr_array or None
+        What users interacted with, where that is kept.
     history_ : list of prodige.progress.Record
         One for each step of the fit.
     stopped_ : {"finished", "callback", "interrupt"}
-        How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before users and items are grouped there is
-        none to keep, and the model stays as it was.
+        How the fit ended. After Ctrl-C, ``graph_`` is the best so far; before the first step is done there is none to
+        keep, and the model stays as it was.
     user_labels_, item_labels_ : list of str or None
         As given to ``fit``; saved with the model.
     n_users_, n_items_, n_features_in_ : int
 
     Notes
     -----
-    Only whether there is an interaction counts, not how large it is. A user without interactions is put where the most
-    popular items are near. An item that nobody has interacted with is farther than all others.
+    How large an interaction is counts as its weight: twice the mean counts twice. Give ones where counts say little.
+    A user without interactions is where users are on average, and is recommended what is popular.
 
     References
     ----------
@@ -104,14 +115,15 @@ class GraphRecommender(Loadable, Recommender):
     >>> tastes = np.kron(np.eye(2), np.ones((20, 10)))  # two crowds, ten items each
     >>> tastes[0, 3] = 0
     >>> train = csr_array(tastes)
-    >>> model = GraphRecommender(numbers_per_item=4, random_state=0).fit(train)
-    >>> ids, scores = model.recommend(0, train[[0]], N=1)
+    >>> model = GraphRecommender(random_state=0).fit(train)
+    >>> ids, scores = model.recommend(0, N=1)
     >>> ids
     array([3], dtype=int32)
     """
 
-    _paths: Paths
-    graph_: Graph
+    _answers: Paths | Vectors
+    graph_: Graph | ProductGraph
+    interactions_: csr_array | None
     user_labels_: list[str] | None
     item_labels_: list[str] | None
 
@@ -119,16 +131,22 @@ class GraphRecommender(Loadable, Recommender):
 
     def __init__(
         self,
-        numbers_per_item: float = 4,
-        edges: EdgeKind = "hubs",
+        bits_per_item: float | None = None,
+        numbers_per_item: float | None = None,
+        edges: EdgeKind = "product",
+        store_users: bool = True,
+        keep_interactions: bool = True,
         max_time: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
+        self.bits_per_item = bits_per_item
         self.numbers_per_item = numbers_per_item
         self.edges = edges
+        self.store_users = store_users
+        self.keep_interactions = keep_interactions
         self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -150,42 +168,40 @@ class GraphRecommender(Loadable, Recommender):
         Parameters
         ----------
         user_items : sparse matrix or array-like, shape [U, I]
-            Above 0 where a user interacted with an item.
+            Above 0 where a user interacted with an item: how much that counts.
         y : ignored
         user_labels, item_labels : sequence of str, optional
             Names, kept as ``user_labels_`` and ``item_labels_`` and saved with the model.
         """
         start = time.perf_counter()
         interactions = check_interactions(user_items)
-        self._check_parameters()
+        check_parameters(self)
         n_users, n_items = interactions.shape
-        users, items = (
-            check_labels("user_labels", user_labels, n_users),
-            check_labels("item_labels", item_labels, n_items),
-        )
+        users = check_labels("user_labels", user_labels, n_users)
+        items = check_labels("item_labels", item_labels, n_items)
         check_room("user_labels", users)
         check_room("item_labels", items)
+        warn_of_sides(n_users, n_items)
         random = check_random_state(self.random_state)
-        if self.edges == "hubs":
-            from prodige.recommendation.hub_graph import N_STEPS, fit_hub_graph
+        answers: Paths | Vectors
+        if self.edges == "product":
+            from prodige.recommendation.distillation import N_STEPS, fit_product
 
+            budget = find_budget(self, n_users, n_items)
             monitor = self._monitor(N_STEPS, start)
-            graph = fit_hub_graph(interactions, self.numbers_per_item, monitor, random, self.n_jobs)
-            idle = np.flatnonzero(np.diff(interactions.indptr) == 0)
-            graph = monitor.insist(lambda: place_idle(graph, n_users, idle, self.n_jobs))
+            product, constants = fit_product(interactions, budget, monitor, random, self.n_jobs)
+            answers = Vectors(product, n_users if self.store_users else 0, constants)
         else:
             from prodige.recommendation.paper.fit import N_STEPS, fit_ranking
 
             monitor = self._monitor(N_STEPS, start)
+            numbers = 4.0 if self.numbers_per_item is None else self.numbers_per_item
             graph = fit_ranking(
-                interactions,
-                self.edges,
-                self.numbers_per_item,
-                monitor=monitor,
-                random_state=random,
-                n_jobs=self.n_jobs,
+                interactions, self.edges, numbers, monitor=monitor, random_state=random, n_jobs=self.n_jobs
             )
-        self._become(graph, n_users, users, items, history_=monitor.history, stopped_=monitor.stopped)
+            answers = Paths(graph, n_users)
+        kept = interactions if self.keep_interactions else None
+        self._become(answers, n_users, users, items, kept, history_=monitor.history, stopped_=monitor.stopped)
         if monitor.stopped == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         return self
@@ -193,8 +209,8 @@ class GraphRecommender(Loadable, Recommender):
     def partial_fit_users(self, userids: ArrayLike, user_items: Any) -> Self:
         """Place users, new ones or known ones, without touching the rest of the graph.
 
-        A user is attached to the vertex from where its items are nearest: on one of the groups if the graph has any,
-        else on one of the other users.
+        A user is where its interactions put it: at the hubs that lose the least of what least squares over the items
+        it interacted with say. In graphs of the paper it is attached to another user, from where its items are nearest.
 
         Parameters
         ----------
@@ -213,67 +229,94 @@ class GraphRecommender(Loadable, Recommender):
         >>> newcomer = np.zeros((1, 10 + 10))
         >>> newcomer[0, [11, 12, 13]] = 1
         >>> model = model.partial_fit_users([40], newcomer)
-        >>> model.n_users_, set(model.recommend(40, newcomer, N=7)[0]) == {10, 14, 15, 16, 17, 18, 19}
+        >>> model.n_users_, set(model.recommend(40, N=7)[0]) == {10, 14, 15, 16, 17, 18, 19}
         (41, True)
         """
         check_is_fitted(self)
-        ids = check_ids("userids", userids, MAX_INT32 // 2, "user")
-        values, counts = np.unique(ids, return_counts=True)
-        if (counts > 1).any():
-            raise ValueError(f"userids must name each user once, got {values[counts > 1][0]} more than once")
-        interacted = self._check_interacted(user_items, ids.size)
-        if interacted.nnz:
-            interacted = check_interactions(interacted)
-        known = ids[ids < self.n_users_]
-        if known.size and not self.graph_.n_hubs:
-            raise ValueError(
-                f"userids[{int((ids < self.n_users_).argmax())}] = {known[0]} is known, and the edges of known users "
-                'are part of paths of others in a graph without hubs; fit anew, or use edges="hubs"'
-            )
+        ids = growing.check_new("userids", userids)
+        given = self._check_interacted(user_items, ids.size)
+        growing.check_gap("userids", ids, self.n_users_, "users")
         n_users = max(self.n_users_, int(ids.max(initial=-1)) + 1)
-        check_gap(ids, self.n_users_)
         skipped = np.setdiff1d(np.arange(self.n_users_, n_users), ids)
         placed = np.concatenate([ids, skipped])
-        interacted.resize(placed.size, self.n_items_)
-        shift = n_users - self.n_users_
-        anchors = self._paths.nearest_anchors(interacted, self.n_jobs)
-        anchors += np.where(anchors >= self.n_users_, shift, 0)
-        graph = attach_users(grow(self.graph_, self.n_users_, shift), n_users, placed, anchors)
-        user_labels = None if shift else self.user_labels_  # there are none for the new ones
-        self._become(graph, n_users, user_labels, self.item_labels_)
+        rows = growing.with_rows(check_interactions(given) if given.nnz else given, placed.size)
+        if isinstance(self._answers, Vectors):
+            answers: Paths | Vectors = growing.place_users(self._answers, n_users, placed, rows, self.n_jobs)
+        else:
+            answers = growing.attach_to_paths(self._answers, n_users, ids, placed, rows, self.n_jobs)
+        labels = None if n_users > self.n_users_ else self.user_labels_  # there are none for the new ones
+        kept = growing.replace_rows(self.interactions_, n_users, placed, rows)
+        self._become(answers, n_users, labels, self.item_labels_, kept)
         return self
 
-    def _check_parameters(self) -> None:
-        if self.edges not in EDGES:
-            raise ValueError(f"edges must be one of {', '.join(map(repr, EDGES))}, got {self.edges!r}")
-        numbers = self.numbers_per_item
-        if not isinstance(numbers, (int, float, np.number)) or not math.isfinite(numbers):
-            raise ValueError(f"numbers_per_item must be a finite number, got {numbers!r}")
-        limit = self.max_time
-        if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
-            raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
-        count_threads(self.n_jobs)
-        check_callbacks(self.callbacks)
+    def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> Self:
+        """Place items, new ones or known ones, without touching the rest of the graph.
+
+        Parameters
+        ----------
+        itemids : int or array-like of int
+            Their ids. Ids from ``n_items_`` on are new; new items that are skipped count as items without interactions.
+        item_users : sparse matrix or array-like, shape [len(itemids), n_users]
+            Who interacted with them: rows are items, as in ``implicit``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> tastes = np.kron(np.eye(2), np.ones((20, 10)))
+        >>> model = GraphRecommender(random_state=0).fit(tastes)
+        >>> novelty = np.zeros((1, 40))
+        >>> novelty[0, 5:15] = 1
+        >>> model = model.partial_fit_items([20], novelty)
+        >>> model.n_items_, model.recommend([0, 30], N=1)[0].ravel().tolist()[0]
+        (21, 20)
+        """
+        check_is_fitted(self)
+        vectors = self._vectors("partial_fit_items")
+        if not vectors.stores_users:
+            raise ValueError("partial_fit_items needs users in the graph; fit with store_users=True, or fit anew")
+        ids = growing.check_new("itemids", itemids)
+        growing.check_gap("itemids", ids, self.n_items_, "items")
+        given = growing.check_rows("item_users", item_users, ids.size, self.n_users_, "items", "users")
+        n_items = max(self.n_items_, int(ids.max(initial=-1)) + 1)
+        placed = np.concatenate([ids, np.setdiff1d(np.arange(self.n_items_, n_items), ids)])
+        rows = growing.with_rows(given, placed.size)
+        answers = growing.place_items(vectors, n_items, placed, rows, self.n_jobs)
+        kept = growing.replace_columns(self.interactions_, n_items, placed, rows)
+        labels = None if n_items > self.n_items_ else self.item_labels_
+        self._become(answers, self.n_users_, self.user_labels_, labels, kept)
+        return self
 
     def _monitor(self, n_steps: int, start: float) -> Monitor:
         spent = time.perf_counter() - start
         return Monitor(n_steps, self.max_time, spent, self.callbacks, self.verbose)
 
     def _become(
-        self, graph: Graph, n_users: int, user_labels: list[str] | None, item_labels: list[str] | None, **others: Any
+        self,
+        answers: Paths | Vectors,
+        n_users: int,
+        user_labels: list[str] | None,
+        item_labels: list[str] | None,
+        interactions: csr_array | None,
+        **others: Any,
     ) -> None:
         """Take on what was learned, all of it in one step: neither Ctrl-C nor another thread finds half of it."""
-        n_items = graph.n_items - n_users
         self.__dict__.update(
-            graph_=graph,
+            graph_=answers.graph,
             n_users_=n_users,
-            n_items_=n_items,
-            n_features_in_=n_items,
+            n_items_=answers.n_items,
+            n_features_in_=answers.n_items,
             user_labels_=user_labels,
             item_labels_=item_labels,
-            _paths=Paths(graph, n_users),
+            interactions_=interactions,
+            _answers=answers,
             **others,
         )
+
+    def _vectors(self, what: str) -> Vectors:
+        if not isinstance(self._answers, Vectors):
+            raise ValueError(f'{what} needs a product of graphs; fit with edges="product"')
+        return self._answers
 
     # -- what is learned ---------------------------------------------------------------------------------------------
 
@@ -282,6 +325,12 @@ class GraphRecommender(Loadable, Recommender):
         """Numbers in the graph for each user and item."""
         check_is_fitted(self)
         return self.graph_.numbers_per_item
+
+    @property
+    def bits_per_item_(self) -> float:
+        """Bits of the graph's file for each user and item."""
+        check_is_fitted(self)
+        return self.graph_.bits_per_item
 
     def distances(self, userid: ArrayLike, items: ArrayLike | None = None) -> Distances:
         """Return distances from users to items, to all items when ``items`` is left out.
@@ -297,6 +346,120 @@ class GraphRecommender(Loadable, Recommender):
             ``inf`` where there is no path.
         """
         return np.negative(self.scores(userid, items))
+
+    def recommend(
+        self,
+        userid: ArrayLike | None = None,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: ArrayLike | None = None,
+        recalculate_user: bool = False,
+        items: ArrayLike | None = None,
+    ) -> tuple[NDArray[np.int32], Distances]:
+        """Return the items nearest to users, best first; of equal ones, the smaller id first.
+
+        Parameters
+        ----------
+        userid : int or array-like of int, optional
+            Whom to recommend to. Without it the rows of ``user_items`` are users that the model need not know.
+        user_items : sparse matrix or array-like, shape [U, n_items]; also [n_items] for a single user
+            What these users, in this order, have interacted with: ``train[userid]``. What the model keeps when left
+            out.
+        N : int
+            How many items to recommend to each. More than there are items is refused where the answer would take more
+            than 1 GiB.
+        filter_already_liked_items : bool
+            Leave out what a user has interacted with.
+        filter_items : array-like of int, optional
+            Items to leave out for everybody; they may repeat.
+        recalculate_user : bool
+            Answer for where ``user_items`` put a user now, not for where it is in the graph.
+        items : array-like of int, optional
+            The only items to choose from, all when left out; they may repeat.
+
+        Returns
+        -------
+        ids : ndarray of int32, shape [U, N], or [N] for a single user
+        scores : ndarray of float32 of the same shape
+            Distances below 0. Where fewer than N items are left, rows end with id -1 and score ``-inf``.
+
+        Raises
+        ------
+        IndexError
+            If a user or an item is none of those the model was fitted to.
+        ValueError
+            If ``user_items`` is missing or has another shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> model = GraphRecommender(random_state=0).fit(np.kron(np.eye(2), np.ones((20, 10))))
+        >>> stranger = np.zeros(20)
+        >>> stranger[[12, 14]] = 1
+        >>> set(model.recommend(user_items=stranger, N=8)[0].tolist()) == {10, 11, 13, 15, 16, 17, 18, 19}
+        True
+        """
+        check_is_fitted(self)
+        if userid is None and user_items is None:
+            raise ValueError("recommend needs userid, or user_items of users that the model need not know")
+        single = np.ndim(userid) == 0 if userid is not None else np.ndim(user_items) == 1
+        rows = self._rows(userid, user_items)
+        n = check_length(N, rows.size, self.n_items_, "item")
+        anew = recalculate_user or userid is None or not self._stores_users
+        interacted = self._interacted(rows, user_items) if anew or filter_already_liked_items else None
+        blocks = self._blocks(rows) if not anew else self._blocks_of(interacted)
+        choice = Choice(
+            n,
+            interacted if filter_already_liked_items else None,
+            None if items is None else np.unique(check_ids("items", items, self.n_items_, "item")),
+            None if filter_items is None else check_ids("filter_items", filter_items, self.n_items_, "item"),
+        )
+        ids, scores = choice.make(blocks, rows)
+        return (ids[0], scores[0]) if single else (ids, scores)
+
+    def _rows(self, userid: ArrayLike | None, user_items: Any) -> Ids:
+        if userid is not None:
+            return check_ids("userid", userid, self.n_users_, "user")
+        shape = np.shape(user_items)
+        return np.arange(shape[0] if len(shape) == 2 else 1)
+
+    def _interacted(self, rows: Ids, user_items: Any) -> csr_array:
+        if user_items is None and self.interactions_ is not None:
+            return self.interactions_[rows]
+        return self._check_interacted(user_items, rows.size)
+
+    @property
+    def _stores_users(self) -> bool:
+        return not isinstance(self._answers, Vectors) or self._answers.stores_users
+
+    def explain(self, userid: int, itemid: int, user_items: Any = None) -> Explanation:
+        """Return which factors and which of the user's own items speak for an item.
+
+        Parameters
+        ----------
+        userid, itemid : int
+        user_items : sparse matrix or array-like, shape [1, n_items] or [n_items], optional
+            What the user interacted with; what the model keeps when left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import GraphRecommender
+        >>> tastes = np.kron(np.eye(2), np.ones((20, 10)))
+        >>> tastes[0, 4:] = 0
+        >>> model = GraphRecommender(random_state=0).fit(tastes)
+        >>> sorted(item for item, share in model.explain(0, 5).items)
+        [0, 1, 2, 3]
+        """
+        check_is_fitted(self)
+        vectors = self._vectors("explain")
+        user = check_ids("userid", userid, self.n_users_, "user")
+        item = int(check_ids("itemid", itemid, self.n_items_, "item")[0])
+        met = self._interacted(user, user_items)
+        position = vectors.users(user) if vectors.stores_users else self._positions(met)
+        return explain(vectors, position[0], item, met.indices.astype(np.int64), met.data, self.item_labels_)
 
     def similar_items(
         self,
@@ -327,8 +490,8 @@ class GraphRecommender(Loadable, Recommender):
         array([12, 15], dtype=int32)
         """
         check_is_fitted(self)
-        n_users, n_items = self._paths.n_users, self._paths.items.size
-        return self._similar(self._paths, itemid, N, filter_items, items, "item", n_users, n_items)
+        answers = self._answers
+        return self._similar(answers, itemid, N, filter_items, items, "item", answers.n_users, answers.n_items)
 
     def similar_users(
         self,
@@ -350,11 +513,14 @@ class GraphRecommender(Loadable, Recommender):
             The only users to choose from, all when left out; they may repeat.
         """
         check_is_fitted(self)
-        return self._similar(self._paths, userid, N, filter_users, users, "user", 0, self._paths.n_users)
+        answers = self._answers
+        if not self._stores_users:
+            raise ValueError("similar_users needs users in the graph; fit with store_users=True")
+        return self._similar(answers, userid, N, filter_users, users, "user", 0, answers.n_users)
 
     def _similar(
         self,
-        paths: Paths,
+        answers: Paths | Vectors,
         ids: ArrayLike,
         N: int,
         left_out: ArrayLike | None,
@@ -375,7 +541,7 @@ class GraphRecommender(Loadable, Recommender):
         scores = np.full((sources.size, target), -np.inf, dtype=np.float32)
         targets = np.arange(first, first + n)
         for part in parts(sources.size, _BLOCK // n):
-            block = np.negative(paths.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
+            block = np.negative(answers.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
             # Itself comes first, also where others are at distance 0: nothing is above infinity.
             own = np.arange(len(block)), sources[part]
             block[own] = np.inf
@@ -386,12 +552,37 @@ class GraphRecommender(Loadable, Recommender):
         return (found[0], scores[0]) if np.ndim(ids) == 0 else (found, scores)
 
     def _scores(self, users: Ids) -> Distances:
-        return np.asarray(np.negative(self._paths.distances(users, self.n_jobs)))
+        answers = self._answers
+        if isinstance(answers, Paths):
+            return np.asarray(np.negative(answers.distances(users, self.n_jobs)))
+        if answers.stores_users:
+            return answers.scores(answers.users(users))
+        if self.interactions_ is None:
+            raise ValueError(
+                "users are not stored and interactions are not kept: pass user_items to recommend, or fit with "
+                "keep_interactions=True"
+            )
+        return answers.scores(self._positions(self.interactions_[users]))
+
+    def _positions(self, met: csr_array) -> Distances:
+        """Return vectors of users by what they interacted with."""
+        vectors = self._vectors("recalculate_user")
+        placing = Placing(vectors.items, vectors.bias, vectors.constants)
+        return placing.solve(met, count_threads(self.n_jobs))[0]
+
+    def _blocks_of(self, met: csr_array | None) -> Iterator[tuple[slice, Distances]]:
+        """Yield scores of users by what they interacted with."""
+        assert met is not None
+        vectors, positions = self._vectors("recalculate_user"), self._positions(met)
+        for part in parts(len(positions), _BLOCK // self.n_items_):
+            yield part, vectors.scores(positions[part])
 
     # -- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: StrPath) -> None:
-        """Write the model to one ``.prodige`` file: the graph, the sizes, the settings and the labels.
+        """Write the model to one ``.prodige`` file: the graph, the sizes, the settings, the labels.
+
+        What users interacted with is there, too, where it is kept.
 
         Parameters
         ----------
@@ -411,79 +602,23 @@ class GraphRecommender(Loadable, Recommender):
         True
         """
         check_is_fitted(self)
-        graph, arrays = encoding.encode(self.graph_)
-        content = {
-            "graph": graph,
-            "n_users": self.n_users_,
-            "numbers_per_item": float(self.numbers_per_item),
-            "edges": self.edges,
-        }
-        for name, labels in (("user_labels", self.user_labels_), ("item_labels", self.item_labels_)):
-            if labels is not None:
-                arrays[name] = container.pack_texts(labels)
-        container.write(path, "recommender", content, arrays)
+        saving.write(path, self)
 
     @classmethod
-    def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
+    def _from_contents(cls, contents: Contents, n_jobs: int | None) -> Self:
         """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
-        content = contents.content
-        n_users, numbers, edges = content["n_users"], content["numbers_per_item"], content["edges"]
-        graph = encoding.decode(content["graph"], contents.arrays)
-        if type(n_users) is not int or not 0 < n_users < graph.n_items or edges not in EDGES:
-            raise ValueError(f"n_users = {shortened(n_users)} or edges = {shortened(edges)} cannot be right")
-        if type(numbers) not in (int, float):
-            raise TypeError(f"numbers_per_item = {shortened(numbers)} cannot be right")
-        users = read_labels(contents, "user_labels", n_users)
-        items = read_labels(contents, "item_labels", graph.n_items - n_users)
-        model = cls(numbers_per_item=numbers, edges=edges, n_jobs=n_jobs)
-        model._become(graph, n_users, users, items, history_=[], stopped_="finished")
+        read = saving.decode(contents)
+        model = cls(**read.parameters, n_jobs=n_jobs)
+        model._become(
+            read.answers,
+            read.n_users,
+            read.user_labels,
+            read.item_labels,
+            read.interactions,
+            history_=[],
+            stopped_="finished",
+        )
         return model
-
-
-# -- checks ----------------------------------------------------------------------------------------------------------
-
-
-def check_gap(users: Ids, n_users: int) -> None:
-    """Refuse ids so far from those in use that the users between them would fill the memory."""
-    n_skipped = int(users.max(initial=-1)) + 1 - n_users - np.count_nonzero(users >= n_users)
-    n_bytes = n_skipped * _BYTES_PER_USER
-    if n_bytes > _MOST_BYTES:
-        raise ValueError(
-            f"userids[{users.argmax()}] = {users.max()} skips {n_skipped} ids, which would be users without "
-            f"interactions and take about {n_bytes / 2**30:.1f} GiB; number new users from {n_users} on"
-        )
-
-
-def check_room(name: str, labels: list[str] | None) -> None:
-    """Refuse labels that no file has room for, before there is a model that cannot be saved."""
-    n_bytes = sum(len(label.encode("utf-8", "surrogatepass")) for label in labels or ())
-    if n_bytes > container.MAX_TEXTS:
-        raise ValueError(
-            f"{name} take {n_bytes} bytes in a file, at most {container.MAX_TEXTS} are possible; "
-            "fit without them and keep them in a file of their own, or make them shorter"
-        )
-
-
-def read_labels(contents: container.Contents, name: str, n: int) -> list[str] | None:
-    """Return the labels in a file, if it has any: an array of texts, or what a file of version 1 had in its header."""
-    if name in contents.arrays:
-        return container.unpack_texts(contents.arrays[name], n)
-    return check_labels(name, contents.content.get(name), n)
-
-
-def check_labels(name: str, labels: Any, n: int) -> list[str] | None:
-    """Return names as a list of text, one for each user or item."""
-    if labels is None:
-        return None
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise TypeError(f"{name} must be a list of text, got {labels!r}")
-    result = list(labels)
-    if len(result) != n:
-        raise ValueError(f"{name} must have {n} entries, one for each, got {len(result)}")
-    wrong = [label for label in result if not isinstance(label, str)]
-    if wrong:
-        raise TypeError(f"{name} must be text, got {wrong[0]!r}; convert with map(str, ...)")
-    return [str(label) for label in result]  # text of numpy is a kind of its own
 
 
 __all__ = ["EDGES", "GraphRecommender"]

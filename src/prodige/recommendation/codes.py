@@ -1,0 +1,235 @@
+"""Codes: users and items as one word of each codebook, fitted to a teacher's scores.
+
+The error of a row, given the other side's present words Y, is a quadratic form of its vector x: with a star on what is
+the teacher's, A = α YᵀY + Σ_met w y yᵀ and t = α YᵀY* x* + Σ_met w s* y, it is xᵀA x − 2 t·x. The core compares all
+words of a codebook at once by it, codebook after codebook. Words follow from sums of A and t over their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prodige import _core
+from prodige.graph.grid import Grid
+from prodige.recommendation.balance import Balanced
+from prodige.recommendation.plan import Plan
+from prodige.recommendation.sides import Floats, Side, Sides, gram, padded
+
+_START_ROUNDS = 6  # of k-means
+_START_ROWS = 4096  # that k-means looks at, and as many more for each word
+_ROWS_PER_WORD = 25
+_N_SWEEPS = 2
+_RIDGE = 0.01  # towards the old word
+_STEP = 0.5
+
+Codes = NDArray[np.uint16]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Codes of one side and its codebooks.
+
+    Attributes
+    ----------
+    codes : ndarray of uint16, shape [rows, M]
+    books : tuple of ndarray of float32, shapes [H, d_m]
+    """
+
+    codes: Codes
+    books: tuple[Floats, ...]
+
+    def vectors(self) -> Floats:
+        """Return the vectors that words make, shape [rows, d]."""
+        return np.concatenate([book[column] for book, column in zip(self.books, self.codes.T, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a side's scores should be: the teacher's of that side, and of its partners.
+
+    Attributes
+    ----------
+    own, partners : ndarray of float32, shapes [rows, n] and [partners, n]
+        Padded to a multiple of 8.
+    scores : ndarray of float32, shape [interactions]
+        Products of the two where they met, in the order of the side.
+    alpha : float
+    """
+
+    own: Floats
+    partners: Floats
+    scores: Floats
+    alpha: float
+
+
+class Coding:
+    """Codes of both sides in the making.
+
+    Parameters
+    ----------
+    sides : Sides
+    balanced : Balanced
+        What a teacher thinks of them.
+    plan : Plan
+    alpha : float
+        Weight of every pair, met or not.
+    store_users : bool
+        Otherwise users are vectors, and only items have codes.
+    random : RandomState
+    n_jobs : int
+        Threads.
+    """
+
+    def __init__(
+        self,
+        sides: Sides,
+        balanced: Balanced,
+        plan: Plan,
+        alpha: float,
+        store_users: bool,
+        random: np.random.RandomState,
+        n_jobs: int,
+    ) -> None:
+        self.sides = sides
+        self.plan = plan
+        self.balanced = balanced.take(plan.columns)
+        self.n_jobs = n_jobs
+        spectrum, sizes = self.balanced.spectrum, plan.sizes
+        self.targets = make_targets(sides, self.balanced, alpha, n_jobs)
+        self.items = start_words(self.balanced.items, spectrum, sizes, plan.item_words, random, n_jobs)
+        self.users: Words | None = None
+        if store_users:
+            self.users = start_words(self.balanced.users, spectrum, sizes, plan.user_words, random, n_jobs)
+
+    def _facing_users(self) -> Step:
+        users = self.balanced.users if self.users is None else self.users.vectors()
+        return facing(self.sides.items, self.targets[1], users)
+
+    def alternate(self) -> float:
+        """Choose codes and words of users, then of items; return the error of items, less what no words change."""
+        if self.users is not None:
+            step = facing(self.sides.users, self.targets[0], self.items.vectors())
+            self.users, _ = renew(step, self.users, _STEP, self.n_jobs)
+        self.items, loss = renew(self._facing_users(), self.items, _STEP, self.n_jobs)
+        return loss / len(self.items.codes)
+
+    def finish(self) -> tuple[Words | None, Words]:
+        """Return users and items with words as a file has them, and the best codes for those."""
+        self.items = rounded(self.items, self.plan.word_bits)
+        if self.users is not None:
+            self.users = rounded(self.users, self.plan.word_bits)
+        self.items = recode(self._facing_users(), self.items, self.n_jobs)
+        if self.users is not None:
+            step = facing(self.sides.users, self.targets[0], self.items.vectors())
+            self.users = recode(step, self.users, self.n_jobs)
+        return self.users, self.items
+
+
+def make_targets(sides: Sides, balanced: Balanced, alpha: float, n_jobs: int) -> tuple[Target, Target]:
+    """Return the targets of users and of items."""
+    users, items = padded(balanced.users), padded(balanced.items)
+    return (
+        Target(users, items, sides.users.fit.scores(users, items, n_jobs), alpha),
+        Target(items, users, sides.items.fit.scores(items, users, n_jobs), alpha),
+    )
+
+
+def start_words(
+    rows: Floats,
+    spectrum: NDArray[np.float64],
+    sizes: NDArray[np.int32],
+    n_words: int,
+    random: np.random.RandomState,
+    n_jobs: int,
+) -> Words:
+    """Return words by k-means in each group of directions, where an error costs what the spectrum says.
+
+    It is the same step as later, for rows that met nothing: A is diag(spectrum), and words are means.
+    """
+    chosen = np.sort(random.permutation(len(rows))[: _START_ROWS + _ROWS_PER_WORD * n_words])
+    sample = np.ascontiguousarray(rows[chosen])
+    n_words = min(n_words, len(sample))
+    first = sample[random.permutation(len(sample))[:n_words]]
+    books = tuple(np.ascontiguousarray(part) for part in np.split(first, np.cumsum(sizes)[:-1], axis=1))
+    words = Words(np.zeros((len(sample), len(sizes)), np.uint16), books)
+    weight = padded(np.diag(spectrum))
+    weight = np.ascontiguousarray(np.pad(weight, ((0, weight.shape[1] - len(weight)), (0, 0))))
+    for _ in range(_START_ROUNDS):
+        words, _ = renew(alone(sample, weight), words, 1.0, n_jobs)
+    return recode(alone(rows, weight), Words(np.zeros((len(rows), len(sizes)), np.uint16), words.books), n_jobs)
+
+
+# Takes words, whether sums are wanted, and threads; gives codes, loss and sums.
+Step = Callable[[Words, bool, int], tuple[Codes, float, NDArray[np.float64], NDArray[np.float64]]]
+
+
+def alone(rows: Floats, weight: Floats) -> Step:
+    """Return the step of rows that met nothing and should be what they are."""
+    wide = padded(rows)
+    fit = _core.RowFit(np.zeros(len(rows) + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), 1)
+    nobody = np.zeros((1, wide.shape[1]), np.float32)
+    extra = wide @ weight
+    # Groups have nothing to do with each other: one sweep is enough.
+    return lambda words, with_sums, n_jobs: choose(
+        fit, nobody, weight, None, extra, words, with_sums, n_jobs, n_sweeps=1
+    )
+
+
+def facing(side: Side, target: Target, partners: Floats) -> Step:
+    """Return the step of a side whose partners are where their words put them."""
+    present = padded(partners)
+    every = (target.alpha * gram(present)).astype(np.float32)
+    mixed = (target.alpha * gram(target.partners, present)).astype(np.float32)
+    extra = np.ascontiguousarray(target.own @ mixed)
+    return lambda words, with_sums, n_jobs: choose(
+        side.fit, present, every, target.scores, extra, words, with_sums, n_jobs
+    )
+
+
+def choose(
+    fit: _core.RowFit,
+    vectors: Floats,
+    every: Floats,
+    scores: Floats | None,
+    extra: Floats,
+    words: Words,
+    with_sums: bool,
+    n_jobs: int,
+    n_sweeps: int = _N_SWEEPS,
+) -> tuple[Codes, float, NDArray[np.float64], NDArray[np.float64]]:
+    """Ask the core for the best words."""
+    sizes = np.array([book.shape[1] for book in words.books], np.int32)
+    n_words = np.array([len(book) for book in words.books], np.int32)
+    entries = np.concatenate([book.ravel() for book in words.books])
+    return fit.choose_words(
+        vectors, every, scores, None, extra, sizes, n_words, entries, words.codes, n_sweeps, with_sums, n_jobs
+    )
+
+
+def renew(step: Step, words: Words, share: float, n_jobs: int) -> tuple[Words, float]:
+    """Return codes chosen anew with words moved by a share of the way to where their rows want them, and the loss."""
+    codes, loss, matrices, rights = step(words, True, n_jobs)
+    books = []
+    for book in words.books:
+        n, size = book.shape
+        matrix, matrices = matrices[: n * size**2].reshape(n, size, size), matrices[n * size**2 :]
+        right, rights = rights[: n * size].reshape(n, size), rights[n * size :]
+        # A little of the mean matrix holds a word where it is, and one that no row has stays as it was.
+        held = _RIDGE * (matrix.mean(axis=0) + np.eye(size) * (np.trace(matrix.mean(axis=0)) / size * 1e-3 + 1e-12))
+        wish = np.linalg.solve(matrix + held, (right + book @ held)[:, :, None])[:, :, 0]
+        books.append((book + share * (wish - book)).astype(np.float32))
+    return Words(codes, tuple(books)), loss
+
+
+def rounded(words: Words, bits: int) -> Words:
+    """Return words as they are after rounding to the grids of a file."""
+    return replace(words, books=tuple(Grid.round(book, bits).values for book in words.books))
+
+
+def recode(step: Step, words: Words, n_jobs: int) -> Words:
+    """Return the best codes for words that stay as they are."""
+    return replace(words, codes=step(words, False, n_jobs)[0])

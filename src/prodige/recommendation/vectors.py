@@ -1,0 +1,129 @@
+"""Vectors: what a product says of users and items as products of matrices.
+
+In a product of bipartite factors the distance of a user and an item is Σ shift + e − x·y, with the words of either side
+written one after the other as x and y. So scores of many users are one product of matrices. Where users are not stored,
+factors have positions instead, D² = |x − y|² + e, and a user is wherever its interactions put it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prodige.graph.bipartite import BipartiteFactor
+from prodige.graph.factors import GeometricFactor
+from prodige.graph.product import ProductGraph
+from prodige.recommendation.placing import Constants
+from prodige.recommendation.sides import Floats
+from prodige.threads import one_thread
+
+# Users whose scores are one product of matrices; fewer are filled up, so that scores of a user have the same bits
+# whoever else is asked about.
+_ROWS = 64
+
+Ids = NDArray[np.int64]
+
+
+class Vectors:
+    """Users and items of a product as vectors.
+
+    Parameters
+    ----------
+    graph : ProductGraph
+        Of users, then items, with bipartite factors; or of items alone, with positions.
+    n_users : int
+        Of the graph: 0 where users are not stored.
+    constants : Constants
+    """
+
+    def __init__(self, graph: ProductGraph, n_users: int, constants: Constants) -> None:
+        self.graph = graph
+        self.n_users = n_users
+        self.constants = constants
+        self.stores_users = n_users > 0
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.graph.n_items - self.n_users
+
+    def books(self, of_users: bool) -> tuple[Floats, ...]:
+        """Return the words of one side in each factor."""
+        found = []
+        for factor in self.graph.factors:
+            if isinstance(factor, BipartiteFactor):
+                found.append(factor.first if of_users else factor.second)
+            else:
+                assert isinstance(factor, GeometricFactor)
+                found.append(factor.positions)
+        return tuple(found)
+
+    @cached_property
+    def _offsets(self) -> Ids:
+        """The first hub of items in each factor."""
+        factors = self.graph.factors
+        return np.array([factor.n_first if isinstance(factor, BipartiteFactor) else 0 for factor in factors])
+
+    @cached_property
+    def item_codes(self) -> NDArray[np.uint16]:
+        """Words of items, shape [I, M]."""
+        return (self.graph.codes[self.n_users :] - self._offsets).astype(np.uint16)
+
+    @cached_property
+    def items(self) -> Floats:
+        """Vectors of items, shape [I, d]."""
+        return spell(self.books(of_users=False), self.item_codes)
+
+    def users(self, ids: Ids) -> Floats:
+        """Return vectors of users, shape [U, d]."""
+        return spell(self.books(of_users=True), self.graph.codes[ids])
+
+    @cached_property
+    def bias(self) -> Floats:
+        """What speaks for an item whoever is asked, shape [I]; higher is better."""
+        lengths = self.graph.lengths[self.n_users :].astype(np.float64)
+        squares = np.square(self.items, dtype=np.float64).sum(axis=1)
+        bias = -lengths if self.stores_users else -(lengths + squares) / 2
+        return np.asarray(bias - bias.mean(), np.float32)
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """What vectors of users, and a 1, are multiplied with: shape [d + 1, I]."""
+        lengths = self.graph.lengths[self.n_users :].astype(np.float64)
+        if self.stores_users:
+            shifts = [factor.shift for factor in self.graph.factors if isinstance(factor, BipartiteFactor)]
+            last, factor = -(lengths + sum(shifts)), 1
+        else:
+            last, factor = -(lengths + np.square(self.items, dtype=np.float64).sum(axis=1)), 2
+        return np.concatenate([factor * self.items.T, last[None].astype(np.float32)])
+
+    def scores(self, vectors: Floats) -> Floats:
+        """Return distances of users with these vectors to all items, below 0, shape [U, I]."""
+        n = len(vectors)
+        padded = np.zeros((-(-n // _ROWS) * _ROWS, vectors.shape[1] + 1), np.float32)
+        padded[:n, :-1], padded[:, -1] = vectors, 1
+        scores = np.empty((len(padded), self.n_items), np.float32)
+        with one_thread():
+            for start in range(0, len(padded), _ROWS):
+                np.matmul(padded[start : start + _ROWS], self._columns, out=scores[start : start + _ROWS])
+        scores = scores[:n]
+        if not self.stores_users:
+            scores -= np.square(vectors).sum(axis=1, keepdims=True)
+            np.negative(np.sqrt(np.maximum(np.negative(scores, out=scores), 0, out=scores), out=scores), out=scores)
+        return scores
+
+
+def spell(books: tuple[Floats, ...], codes: NDArray[np.integer]) -> Floats:
+    """Return the vectors that words make, shape [rows, d].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.recommendation.vectors import spell
+    >>> spell((np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]])), np.array([[1, 0], [0, 0]]))
+    array([[2., 3., 4.],
+           [1., 3., 4.]])
+    """
+    return np.concatenate([book[column] for book, column in zip(books, codes.T, strict=True)], axis=1)
