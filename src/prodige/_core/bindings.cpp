@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
     bind_codes(m);
     bind_text(m);
     bind_words(m);
+    bind_ngrams(m);
 }

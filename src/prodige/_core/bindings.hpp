@@ -147,5 +147,6 @@ void bind_fitting(nb::module_& m);
 void bind_codes(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
+void bind_ngrams(nb::module_& m);
 
 }  // namespace prodige

@@ -85,7 +85,7 @@ to float32. A factor that is a graph has the arrays of a graph, their names prec
 a dot, as in ``0.weight``.
 
 The other kinds keep their graph under ``graph`` in the content, and its arrays
-among their own; a text model keeps its words and edges in an order that compresses well (:mod:`prodige.text.codec`).
+among their own; a text model keeps its words and edges in an order that compresses well (:mod:`prodige.text.paper.codec`).
 
 Reading checks every size against that of the file before memory is set aside for it, and compares the checksum before
 an array is unpacked or anything is made of the content. The checksum finds accidents; it is no signature, and all that

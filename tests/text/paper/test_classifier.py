@@ -1,4 +1,4 @@
-"""GraphTextClassifier: texts and labels of all kinds, stopping, saving, and what is refused."""
+"""AnchorTextClassifier: texts and labels of all kinds, stopping, saving, and what is refused."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from files import forged
-from prodige import GraphTextClassifier
+from prodige.text.paper import AnchorTextClassifier
 from prodige.graph import container
 from prodige.graph.container import FileFormatError
 from prodige.progress import Record
-from prodige.text import codec, network
-from prodige.text.base import adopt, check_labels, split
-from prodige.text.network import TextNetwork, Training
+from prodige.text.paper import codec, network
+from prodige.text import labels
+from prodige.text.labels import check_labels
+from prodige.text.paper.base import adopt, split
+from prodige.text.paper.network import TextNetwork, Training
 from prodige.text.vocabulary import Vocabulary
 from prodige.text.words import PPMI
 from prodige.text.wordvectors import WordVectors
@@ -42,23 +44,23 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "_LEAST_STEPS", 4)
 
 
-def make(**options: Any) -> GraphTextClassifier:
+def make(**options: Any) -> AnchorTextClassifier:
     """A small model; its few steps are enough for what is tested with it."""
-    return GraphTextClassifier(
+    return AnchorTextClassifier(
         **{"n_epochs": 2, "n_filters": 4, "n_components": 5, "random_state": 0, "n_jobs": 1, **options}
     )
 
 
 @pytest.fixture(scope="module")
-def model() -> GraphTextClassifier:
+def model() -> AnchorTextClassifier:
     """One that has learned its texts."""
-    return GraphTextClassifier(n_filters=8, n_components=8, random_state=0, n_jobs=1).fit(TEXTS, LABELS)
+    return AnchorTextClassifier(n_filters=8, n_components=8, random_state=0, n_jobs=1).fit(TEXTS, LABELS)
 
 
 # -- what it learns --------------------------------------------------------------------------------------------------
 
 
-def test_learns(model: GraphTextClassifier) -> None:
+def test_learns(model: AnchorTextClassifier) -> None:
     assert model.score(TEXTS, LABELS) == 1
     assert model.classes_.tolist() == ["bad", "good"]
     probabilities = model.predict_proba(TEXTS)
@@ -71,19 +73,19 @@ def test_learns(model: GraphTextClassifier) -> None:
     assert {record.stage for record in model.history_} == {"vectors", "graph"}
 
 
-def test_each_text_is_predicted_by_itself(model: GraphTextClassifier) -> None:
+def test_each_text_is_predicted_by_itself(model: AnchorTextClassifier) -> None:
     alone = np.concatenate([model.predict_proba([text]) for text in TEXTS[:8]])
     np.testing.assert_allclose(alone, model.predict_proba(TEXTS[:8]), rtol=1e-5)
 
 
-def test_texts_that_say_nothing(model: GraphTextClassifier) -> None:
+def test_texts_that_say_nothing(model: AnchorTextClassifier) -> None:
     """Empty ones, and those of unknown words, are answered; the first with what the network says to silence."""
     silence, blank, unknown = model.predict_proba(["", "  ...  ", "xylophone zebra"])
     np.testing.assert_array_equal(silence, blank)
     assert np.isfinite(unknown).all()
 
 
-def test_a_very_long_text(model: GraphTextClassifier) -> None:
+def test_a_very_long_text(model: AnchorTextClassifier) -> None:
     assert model.predict(["dull " * 100_000 + "x" * 100_000]).tolist() == ["bad"]
 
 
@@ -94,7 +96,7 @@ def many_texts() -> tuple[list[str], list[int]]:
     return [" ".join(f"w{rng.zipf(1.3) % 700 + 10 * label}" for _ in range(80)) for label in labels], labels
 
 
-def as_bytes(fitted: GraphTextClassifier, texts: list[str], path: Path) -> tuple[bytes, bytes]:
+def as_bytes(fitted: AnchorTextClassifier, texts: list[str], path: Path) -> tuple[bytes, bytes]:
     """The file of a model, and its answers."""
     fitted.save(path)
     return path.read_bytes(), fitted.predict_proba(texts).tobytes()
@@ -195,7 +197,7 @@ def test_labels_of_any_type(labels: Any, tmp_path: Path) -> None:
     answers = fitted.predict(TEXTS)
     assert type(answers.tolist()[0]) is type(y.tolist()[0])
     fitted.save(tmp_path / "model.prodige")
-    loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+    loaded = AnchorTextClassifier.load(tmp_path / "model.prodige")
     assert loaded.classes_.tolist() == fitted.classes_.tolist()
     assert loaded.classes_.dtype == fitted.classes_.dtype
     assert loaded.predict(TEXTS).tolist() == answers.tolist()
@@ -204,7 +206,7 @@ def test_labels_of_any_type(labels: Any, tmp_path: Path) -> None:
 def test_three_classes() -> None:
     odd = ["green tea", "black tea", "tea and milk", "milk in the tea"]
     texts, y = [*GOOD, *BAD, *odd], np.repeat(["good", "bad", "tea"], 4)
-    fitted = GraphTextClassifier(n_epochs=60, n_filters=8, random_state=0, n_jobs=1).fit(texts, y)
+    fitted = AnchorTextClassifier(n_epochs=60, n_filters=8, random_state=0, n_jobs=1).fit(texts, y)
     assert fitted.predict_proba(texts).shape == (12, 3)
     assert fitted.score(texts, y) > 0.8
 
@@ -269,7 +271,7 @@ def test_bad_labels(y: Any, error: type[Exception], message: str, monkeypatch: p
 
 def test_labels_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Training, "run", lambda *arguments: pytest.fail("it was trained before it was refused"))
-    monkeypatch.setattr(codec, "_MOST_LABELS", 2**20)
+    monkeypatch.setattr(labels, "_MOST_LABELS", 2**20)
     with pytest.raises(ValueError, match=r"the longest of 1048576 letters, take 8388608 bytes, more than 1048576"):
         make().fit(["one text", "another"], ["a", "b" * 2**20])
     with pytest.raises(
@@ -293,7 +295,7 @@ def test_labels_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         (["", "..."], ValueError, "no token to learn"),
     ],
 )
-def test_bad_texts(texts: Any, error: type[Exception], message: str, model: GraphTextClassifier) -> None:
+def test_bad_texts(texts: Any, error: type[Exception], message: str, model: AnchorTextClassifier) -> None:
     with pytest.raises(error, match=message):
         make().fit(texts, [0, 1])
     if "token" not in message:
@@ -404,7 +406,7 @@ def test_a_callback_ends_the_fit() -> None:
     assert make(callbacks=None).fit(TEXTS, LABELS).stopped_ == "finished"
 
 
-def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> GraphTextClassifier:
+def interrupting(stage: str, where: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> AnchorTextClassifier:
     """A model whose fit is interrupted in this stage."""
     if where == "callback":
 
@@ -440,7 +442,7 @@ def test_an_interrupt_keeps_what_has_been_learned(
         fitted.fit(TEXTS, LABELS)
     assert fitted.stopped_ == "interrupt"
     fitted.save(tmp_path / "model.prodige")
-    loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+    loaded = AnchorTextClassifier.load(tmp_path / "model.prodige")
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
@@ -501,14 +503,14 @@ class Clock:
             return
         if event == "return" and name == "update" and not self.learned:
             self.learned = self.n_calls
-        if event == "return" and name == "_fit" and path.endswith("text/classifier.py"):
+        if event == "return" and name == "_fit" and path.endswith("paper/classifier.py"):
             self.done = self.n_calls
         if event == "call":
             self.n_calls += 1
             if self.n_calls == self.last:
                 raise KeyboardInterrupt
 
-    def fit(self, model: GraphTextClassifier, texts: list[str], labels: Any) -> None:
+    def fit(self, model: AnchorTextClassifier, texts: list[str], labels: Any) -> None:
         sys.setprofile(self)
         try:
             model.fit(texts, labels)
@@ -533,7 +535,7 @@ def test_interrupts_at_many_moments(tmp_path: Path) -> None:
             Clock(last).fit(fitted, TEXTS, LABELS)
         assert fitted.stopped_ == "interrupt"
         fitted.save(tmp_path / "model.prodige")
-        loaded = GraphTextClassifier.load(tmp_path / "model.prodige")
+        loaded = AnchorTextClassifier.load(tmp_path / "model.prodige")
         np.testing.assert_array_equal(loaded.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 
 
@@ -552,11 +554,11 @@ def test_a_fit_that_fails_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_saved_and_loaded(model: GraphTextClassifier, tmp_path: Path) -> None:
+def test_saved_and_loaded(model: AnchorTextClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     model.save(path)
     assert path.stat().st_size == model.size_bytes
-    loaded = GraphTextClassifier.load(path)
+    loaded = AnchorTextClassifier.load(path)
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), model.predict_proba(TEXTS))
     assert loaded.classes_.tolist() == model.classes_.tolist()
     assert loaded.graph_.n_edges == model.graph_.n_edges
@@ -605,38 +607,38 @@ def texts(*labels: str) -> dict[str, NDArray[Any]]:
     ],
 )
 def test_files_that_make_no_sense(
-    model: GraphTextClassifier, tmp_path: Path, change: dict[str, Any], arrays: dict[str, Any], message: str
+    model: AnchorTextClassifier, tmp_path: Path, change: dict[str, Any], arrays: dict[str, Any], message: str
 ) -> None:
     path = tmp_path / "model.prodige"
     model.save(path)
     content = container.read(path)
     container.write(path, "text", {**content.content, **change}, {**content.arrays, **arrays})
     with pytest.raises(FileFormatError, match=message):
-        GraphTextClassifier.load(path)
+        AnchorTextClassifier.load(path)
 
 
-def test_other_kinds_and_missing_parts(model: GraphTextClassifier, tmp_path: Path) -> None:
+def test_other_kinds_and_missing_parts(model: AnchorTextClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     model.graph_.save(path)
     with pytest.raises(FileFormatError, match=r"holds a graph, not a text model; open it with prodige\.load or Gr"):
-        GraphTextClassifier.load(path)
+        AnchorTextClassifier.load(path)
     container.write(path, "text", {}, {})
     with pytest.raises(FileFormatError, match="its parts do not fit together"):
-        GraphTextClassifier.load(path)
+        AnchorTextClassifier.load(path)
 
 
 # A subprocess loads files with little memory to spare, and says what became of each: an error's type, or nothing.
 GUARD = """
 import resource, sys
-from prodige import GraphTextClassifier
-from prodige.text import network
-GraphTextClassifier(n_epochs=1, n_filters=2, n_jobs=1).fit(["a b", "c d"], [0, 1]).predict(["a"])  # all is imported
+from prodige.text.paper import AnchorTextClassifier
+from prodige.text.paper import network
+AnchorTextClassifier(n_epochs=1, n_filters=2, n_jobs=1).fit(["a b", "c d"], [0, 1]).predict(["a"])  # all is imported
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * resource.getpagesize() + 400 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 for path in sys.stdin.read().split():
     try:
-        GraphTextClassifier.load(path).predict(["a long dull mess"])
+        AnchorTextClassifier.load(path).predict(["a long dull mess"])
     except Exception as error:
         print(type(error).__name__)
     else:
@@ -659,7 +661,7 @@ needs_limits = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason=
 
 
 @needs_limits
-def test_files_that_ask_for_much_memory(model: GraphTextClassifier, tmp_path: Path) -> None:
+def test_files_that_ask_for_much_memory(model: AnchorTextClassifier, tmp_path: Path) -> None:
     """Their checksums fit, and they are small; each is refused before it gets what it asks for."""
     model.save(tmp_path / "model.prodige")
     data = tmp_path / "model.prodige"
@@ -708,7 +710,7 @@ def test_files_that_ask_for_much_memory(model: GraphTextClassifier, tmp_path: Pa
 
 
 @needs_limits
-def test_damaged_files(model: GraphTextClassifier, tmp_path: Path) -> None:
+def test_damaged_files(model: AnchorTextClassifier, tmp_path: Path) -> None:
     """Whatever happens to a file, and wherever: it is refused."""
     model.save(tmp_path / "model.prodige")
     data = (tmp_path / "model.prodige").read_bytes()
@@ -723,12 +725,12 @@ def test_damaged_files(model: GraphTextClassifier, tmp_path: Path) -> None:
     assert opened_with_little_memory(damaged, tmp_path) == ["FileFormatError"] * len(damaged)
 
 
-def test_a_pattern_is_never_taken_from_a_file(model: GraphTextClassifier, tmp_path: Path) -> None:
+def test_a_pattern_is_never_taken_from_a_file(model: AnchorTextClassifier, tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     model.save(path)
     network = container.read(path).content["network"]
     path.write_bytes(rewrite(path, {"network": {**network, "pattern": "(?:a|a)+b"}}))
-    loaded = GraphTextClassifier.load(path)
+    loaded = AnchorTextClassifier.load(path)
     assert loaded.vocabulary_.tokenize("a" * 60) == ["a" * 60]  # the pattern above would take years
 
 
@@ -736,6 +738,6 @@ def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "model.prodige"
     path.write_text("plain text")
     with pytest.raises(FileFormatError, match=r"model.prodige' cannot be read as .*: it does not start like one"):
-        GraphTextClassifier.load(path)
+        AnchorTextClassifier.load(path)
     with pytest.raises(FileNotFoundError):
-        GraphTextClassifier.load(tmp_path / "no such file")
+        AnchorTextClassifier.load(tmp_path / "no such file")
