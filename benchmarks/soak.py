@@ -24,12 +24,12 @@ import torch
 from scipy.sparse import csr_array
 
 from prodige import DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
-from prodige.text.paper import AnchorTextClassifier
 from prodige.compression.paper.l0 import fit_l0
 from prodige.learning.sparsity import Budget, Importance
 from prodige.learning.training import fit
 from prodige.metric.candidates import hubs
 from prodige.metric.space import Space
+from prodige.text.paper import AnchorTextClassifier
 
 
 def points(n_items: int = 120) -> np.ndarray:

@@ -249,8 +249,8 @@ def show_evaluation(evaluation: dict[str, Any]) -> None:
 def in_words(figures: dict[str, Any]) -> str:
     """Return the figures of a fit as one line."""
     words = (
-        f"{figures['n_texts']:,} texts, {figures['n_vertices']:,} words and sequences, {len(figures['classes'])} labels; "
-        f"{figures['seconds']:.1f} s"
+        f"{figures['n_texts']:,} texts, {figures['n_vertices']:,} words and sequences, "
+        f"{len(figures['classes'])} labels; {figures['seconds']:.1f} s"
     )
     if figures["validation_accuracy"] is not None:
         words += f"; {figures['validation_accuracy']:.1%} right in validation"

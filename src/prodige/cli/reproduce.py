@@ -199,8 +199,9 @@ def table3(
     n_seeds: int = seeds(3),
     methods: str = typer.Option(
         "all",
-        help="Some of tfidf, ratios; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, distilled-8-8bit, "
-        "distilled-4-8bit, distilled-6-5bit (vectors); graph; ngrams-20kB, ngrams-40kB, ngrams-50kB, ngrams-150kB.",
+        help="Some of tfidf, ratios; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, "
+        "distilled-8-8bit, distilled-4-8bit, distilled-6-5bit (vectors); graph; ngrams-20kB, ngrams-40kB, "
+        "ngrams-50kB, ngrams-150kB.",
     ),
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,

@@ -1,8 +1,8 @@
 """MR: 10,662 sentences of film reviews, each in favour of the film or against it.
 
 Pang and Lee (ACL 2005) publish two files, one sentence a line, without a split. Here all sentences are in one file in
-two parts, nine in ten to learn from, drawn once at random: ``train``, ``y_train``, ``test``, ``y_test``, with 1 for those
-in favour. Figures are usually means over several such splits.
+two parts, nine in ten to learn from, drawn once at random: ``train``, ``y_train``, ``test``, ``y_test``, with 1 for
+those in favour. Figures are usually means over several such splits.
 """
 
 from __future__ import annotations

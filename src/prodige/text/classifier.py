@@ -185,8 +185,8 @@ class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ig
         labels, classes = check_labels(y, len(documents))
         if labels.size > MOST_CLASSES:
             raise ValueError(
-                f"y has {labels.size} classes, at most {MOST_CLASSES} are possible; join some of them, or leave out rare "
-                "ones" + ("" if labels.dtype.kind in "USOb" else "; are they numbers to be predicted, not classes?")
+                f"y has {labels.size} classes, at most {MOST_CLASSES} are possible; join some of them, or leave out "
+                "rare ones" + ("" if labels.dtype.kind in "Ub" else "; are they numbers to be predicted, not classes?")
             )
         weights = check_class_weight(self.class_weight, labels, classes)[classes]
         room = self.max_bytes - size_without_vertices(labels)

@@ -1,9 +1,26 @@
-"""A graph of words in few bytes, and back.
+r"""A graph of words in few bytes, and back.
 
 Words are front-coded in groups by how many sequences have them: what is used often then takes few bits to name. Pairs
 are lists of second words, triples lists of second and third words, each named as one of the pairs there are where it
 is one. All of it goes through an arithmetic coder whose models learn as they go (``_core.Coder``), so that nothing has
 to be said about frequencies.
+
+The stream, in this order; *learned* choices have models of their own for each context in brackets, *even* ones cost
+the logarithm of the number of choices:
+
+1. for each of eight groups, words that 0, 1, 2-3, 4-7, ... sequences have: their number (even), then the words in the
+   order of their bytes. A word is the number of bytes it shares with the one before (learned [length of that word]) and
+   the bytes after these up to a 0, each bit by a mixture of what was seen after the last 0 to 4 bytes;
+2. beginnings of words, in the same manner;
+3. for every word whether it is a vertex (learned [group]);
+4. for every word of a sequence whether another pair begins with it (learned [group, how many did]), and its second
+   word, ascending: the group (learned [group of the first, group of the last second word]), and its place in that group after
+   the last one (even);
+5. triples in the same manner; a second or third word is named by its place among those that make a pair with the word
+   before it (even), if it is one of them (learned [group of the word before]), else as in 4, in any order;
+6. for every vertex, words, beginnings, pairs and triples in this order, its level (learned [kind of vertex]). With more
+   than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind, whether it is
+   the first]), and whether there is another (learned [kind, how many there were]).
 
 Reading trusts nothing: whatever the bytes are, what comes out are words in order, sequences of words that exist and
 levels that exist, no more of them than bytes can hold; or a ValueError.
@@ -70,7 +87,8 @@ def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]) 
     """Return the graph that :func:`encode` wrote; ValueError or UnicodeError if it could not have."""
     coder = _core.Coder(data)
     most = _LEAST_ROOM + _MOST_PER_BYTE * len(data)
-    words, ends = [], [0]
+    words: list[str] = []
+    ends = [0]
     for _ in range(N_GROUPS):
         words += read_words(coder, most - len(words))
         ends.append(len(words))
@@ -79,12 +97,13 @@ def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]) 
     is_vertex = np.array([coder.bit(context(_IS_VERTEX, group)) for group in groups.tolist()], dtype=bool)
     names = Names(coder, ends)
     followers: list[list[int]] = []
+    pairs: list[Row] = []
     for first in range(len(words)):
         seconds: list[int] = []
-        for _ in range(names.read_run(_PAIRS, first, most)):
+        for _ in range(names.read_run(_PAIRS, first, most - len(pairs))):
             seconds.append(names.word(first, seconds[-1] if seconds else -1))
+            pairs.append((first, seconds[-1]))
         followers.append(seconds)
-    pairs = [(first, second) for first, seconds in enumerate(followers) for second in seconds]
     triples: list[Row] = []
     for first in range(len(words)):
         for _ in range(names.read_run(_TRIPLES, first, most - len(triples))):
@@ -93,7 +112,7 @@ def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]) 
     vertices = Vertices(words, is_vertex, beginnings, as_rows(pairs, 2), as_rows(triples, 3))
     if not np.array_equal(vertices.groups, groups):
         raise ValueError("words are not in the groups they belong to")
-    return read_edges(coder, vertices, levels, bias)
+    return read_edges(coder, vertices, levels, bias, most)
 
 
 class Names:
@@ -129,7 +148,7 @@ class Names:
         is_pair = bool(known) and self.coder.bit(context(_IS_PAIR, self.group[first]), word in known)
         if not is_pair:
             return self.word(first, -1, word)
-        return known[self.coder.uniform(len(known), known.index(word) if word >= 0 else 0)]
+        return known[int(self.coder.uniform(len(known), known.index(word) if word >= 0 else 0))]
 
     def write_run(self, kind: int, first: int, n: int) -> None:
         """Write how many sequences a word begins; nothing for one that is in none."""
@@ -166,11 +185,13 @@ def write_edges(coder: Any, graph: WordGraph) -> None:
             place = place + 1 if goes_on else 0
 
 
-def read_edges(coder: Any, vertices: Vertices, levels: NDArray[np.float32], bias: NDArray[np.float32]) -> WordGraph:
-    """Read the levels of all vertices."""
+def read_edges(
+    coder: Any, vertices: Vertices, levels: NDArray[np.float32], bias: NDArray[np.float32], most: int
+) -> WordGraph:
+    """Read the levels of all vertices, at most so many beside one for each."""
     found: list[Row] = []
     for vertex, kind in enumerate(kinds_of(vertices)):
-        if coder.is_past_the_end:
+        if coder.is_past_the_end or len(found) > vertex + most:
             raise ValueError("the bytes end before the vertices do")
         last = -1
         for place in range(bias.size):
@@ -181,12 +202,13 @@ def read_edges(coder: Any, vertices: Vertices, levels: NDArray[np.float32], bias
             last = score
             if bias.size == 1 or not coder.bit(context(_EDGES, kind, min(place, 7))):
                 break
-    return WordGraph(vertices, *as_rows(found, 3).astype(np.int64).T, levels, bias)
+    vertex_of, score_of, level_of = as_rows(found, 3).astype(np.int64).T
+    return WordGraph(vertices, vertex_of, score_of, level_of, levels, bias)
 
 
 def kinds_of(vertices: Vertices) -> list[int]:
     """Return whether each vertex is a word, a beginning, a pair or a triple, as a number."""
-    return np.repeat(np.arange(len(vertices.sizes)), vertices.sizes).tolist()
+    return [int(kind) for kind in np.repeat(np.arange(len(vertices.sizes)), vertices.sizes)]
 
 
 def read_words(coder: Any, most: int) -> list[str]:

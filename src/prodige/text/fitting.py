@@ -1,7 +1,8 @@
 """From texts to a graph of words that fits into a number of bytes.
 
 A regression over all candidates says what each edge, from a vertex towards a class, is worth: its weight times the root
-of the number of texts that have the vertex. As many edges as there is room for are kept, refitted and rounded to levels.
+of the number of texts that have the vertex. As many edges as there is room for are kept, refitted and rounded to
+levels.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Settings:
         Hubs that a class may have.
     """
 
-    orders: Orders = Orders()
-    penalty: float = 1e-5
-    n_levels: int = 12
+    orders: Orders
+    penalty: float
+    n_levels: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ class Problem:
     def _weigh(self, graph: WordGraph) -> int:
         """Return the bytes of a graph; the next guess is made by them."""
         size = len(encoding.encode(graph))
-        self._last.bits = max(8 * size / graph.vertex.size, 1.0)
+        self._last.bits = max(8 * size / max(graph.vertex.size, 1), 1.0)
         return size
 
     def _regress_all(self, settings: Settings) -> Regression:

@@ -1,4 +1,4 @@
-"""A graph of words from texts: candidates, the best settings, the graph of all texts; and what is left if it is cut short."""
+"""A graph of words from texts: candidates, the best settings, all texts; and what is left if that is cut short."""
 
 from __future__ import annotations
 
@@ -100,6 +100,10 @@ def find_candidates(documents: list[str], n_classes: int) -> Candidates:
     """Return the features of texts that may become vertices: as many as can be fitted at once, the most frequent."""
     min_texts = 1 if len(documents) < _FEW_TEXTS else 2
     candidates = Candidates.find(documents, min_texts)
+    if not candidates.features.n_columns:
+        raise ValueError(
+            f"texts have no word that {min_texts} or more of the {len(documents)} texts have; give other texts"
+        )
     most = _MOST_WEIGHTS if n_classes == 2 else _MOST_BY_CLASS // n_scores(n_classes)
     if candidates.features.n_columns <= most:
         return candidates

@@ -12,7 +12,7 @@ _MOST_ROUNDS = 100
 
 
 def find_levels(values: NDArray[np.float64], importance: NDArray[np.float64], n_levels: int) -> NDArray[np.float32]:
-    """Return levels in ascending order, at most so many, and no more than there are different values.
+    """Return levels in ascending order, at most so many, and no more than there are different values; 0 of none.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ def find_levels(values: NDArray[np.float64], importance: NDArray[np.float64], n_
     >>> find_levels(np.array([-1.0, -1.2, 3.0, 3.0, 3.2]), np.ones(5), 2).round(2)
     array([-1.1 ,  3.07], dtype=float32)
     """
+    if not values.size:
+        return np.zeros(1, dtype=np.float32)
     order = np.argsort(values, kind="stable")
     numbers, shares = values[order], importance[order]
     mass, moment = (np.concatenate([[0.0], np.cumsum(x)]) for x in (shares, shares * numbers))

@@ -40,12 +40,12 @@ def alphabet() -> _core.Alphabet:
 
 
 def prepare(texts: Any) -> list[str]:
-    """Return texts as the native tokeniser takes them: without entities of HTML and without halves of pairs of UTF-16.
+    r"""Return texts as the native tokeniser takes them: without entities of HTML and without halves of pairs of UTF-16.
 
     Examples
     --------
     >>> from prodige.text.tokens import prepare
-    >>> prepare(["Tom &amp; Jerry", "broken \\ud800 text"])
+    >>> prepare(["Tom &amp; Jerry", "broken \ud800 text"])
     ['Tom & Jerry', 'broken   text']
     """
     documents = [html.unescape(text) if "&" in text else text for text in check_texts(texts)]

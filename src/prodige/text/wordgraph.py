@@ -5,9 +5,9 @@ much nearer a vertex is to one class than to another is what it says of a text, 
 times the root of their number. So a model is a graph, levels and a bias.
 
 With two classes a hub is ``a`` nearer to the second class than to the first, and a vertex has one hub. With more, every
-class has hubs of its own, one of them neutral, and a vertex hangs on one hub of each class: on the neutral one unless an
-edge says otherwise. A vertex is farther from its hub than hubs of a class are from each other, so no path over another
-vertex is shorter.
+class has hubs of its own, one of them neutral, and a vertex hangs on one hub of each class: on the neutral one unless
+an edge says otherwise. A vertex is farther from its hub than hubs of a class are from each other, so no path over
+another vertex is shorter.
 """
 
 from __future__ import annotations

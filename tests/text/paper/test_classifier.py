@@ -20,13 +20,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from files import forged
-from prodige.text.paper import AnchorTextClassifier
 from prodige.graph import container
 from prodige.graph.container import FileFormatError
 from prodige.progress import Record
-from prodige.text.paper import codec, network
 from prodige.text import labels
 from prodige.text.labels import check_labels
+from prodige.text.paper import AnchorTextClassifier, codec, network
 from prodige.text.paper.base import adopt, split
 from prodige.text.paper.network import TextNetwork, Training
 from prodige.text.vocabulary import Vocabulary

@@ -1,7 +1,8 @@
 """AnchorTextClassifier: texts into classes by the paper's network, with the words in a graph.
 
-The paper's third task, as :class:`prodige.GraphTextClassifier` does it with ``architecture="paper"``. A network over vectors is trained first; a graph that preserves what its filters see of the
-words takes the place of the vectors, and all of it is trained on: see :mod:`prodige.text.paper.distillation` and
+The paper's third task, as :class:`prodige.GraphTextClassifier` does it with ``architecture="paper"``. A network over
+vectors is trained first; a graph that preserves what its filters see of the words takes the place of the vectors, and
+all of it is trained on: see :mod:`prodige.text.paper.distillation` and
 :mod:`prodige.learning.anchors_from_coordinates`. What is left at the end is a graph of one or two edges per word,
 rounded to the bits that are saved.
 """
