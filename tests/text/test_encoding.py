@@ -75,5 +75,5 @@ def test_a_bit_that_is_wrong(place: int, bit: int) -> None:
 def test_a_stream_that_is_cut() -> None:
     graph = random_graph(1, 150)
     data = encode(graph)
-    with pytest.raises(ValueError, match="more|end|order|exist"):
+    with pytest.raises(ValueError, match=r"more|end|order|exist"):
         decode(data[: len(data) // 3], graph.levels, graph.bias)

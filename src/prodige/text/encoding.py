@@ -14,13 +14,13 @@ the logarithm of the number of choices:
 2. beginnings of words, in the same manner;
 3. for every word whether it is a vertex (learned [group]);
 4. for every word of a sequence whether another pair begins with it (learned [group, how many did]), and its second
-   word, ascending: the group (learned [group of the first, group of the last second word]), and its place in that group after
-   the last one (even);
+   word, ascending: the group (learned [group of the first, group of the last second word]), and its place in that
+   group after the last one (even);
 5. triples in the same manner; a second or third word is named by its place among those that make a pair with the word
    before it (even), if it is one of them (learned [group of the word before]), else as in 4, in any order;
-6. for every vertex, words, beginnings, pairs and triples in this order, its level (learned [kind of vertex]). With more
-   than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind, whether it is
-   the first]), and whether there is another (learned [kind, how many there were]).
+6. for every vertex, words, beginnings, pairs and triples in this order, its level (learned [kind of vertex]). With
+   more than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind, whether
+   it is the first]), and whether there is another (learned [kind, how many there were]).
 
 Reading trusts nothing: whatever the bytes are, what comes out are words in order, sequences of words that exist and
 levels that exist, no more of them than bytes can hold; or a ValueError.

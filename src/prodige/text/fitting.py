@@ -108,10 +108,13 @@ class Problem:
         guess = self.guess(everything)
         for _ in range(_MOST_GUESSES):
             graph = self._prune(everything, settings, guess)
+            if self._last.weighed == (settings.orders, settings.n_levels):
+                break  # the penalty does not change how many bits an edge takes
             share = self._weigh(graph) / max(self.room, 1)
             if 1 / _NEAR <= share <= _NEAR or guess in (everything.n_edges, self.n_classes):
                 break
             guess = max(self.n_classes, min(int(guess / share), everything.n_edges))
+        self._last.weighed = settings.orders, settings.n_levels
         return graph
 
     def guess(self, everything: Regression) -> int:
@@ -176,10 +179,11 @@ class Regression:
 
 @dataclass
 class Last:
-    """What the fit before knows: a regression, and bits that an edge takes."""
+    """What the fit before knows: a regression, bits that an edge takes, and of which settings."""
 
     regression: Regression | None = None
     bits: float = _BITS
+    weighed: tuple[Orders, int] | None = None
 
 
 class RoomError(ValueError):

@@ -23,6 +23,8 @@ from prodige.text.features import Features
 
 # What is added to every count: one text.
 _SMOOTHING = 1.0
+# Texts of a class that a feature should have, for it to say something that it has none.
+_MISSED = 3.0
 # Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one.
 _MEMORY = 8
 _GAIN = 1e-6
@@ -42,6 +44,9 @@ def log_count_ratios(
     features: Features, classes: NDArray[np.int64], n_classes: int, weights: NDArray[np.float64], n_jobs: int | None
 ) -> NDArray[np.float64]:
     """Return for each feature and score the logarithm of how much more frequent it is in a class than elsewhere.
+
+    With more than two classes, it is 0 for a class that none of a feature's texts are of, unless so many should be that
+    their absence says something: most features would otherwise speak of most classes.
 
     Parameters
     ----------
@@ -71,7 +76,10 @@ def log_count_ratios(
     rest = counts.sum(axis=1, keepdims=True) - counts
     inside, outside = counts + _SMOOTHING, np.maximum(rest, 0) + _SMOOTHING
     ratios = np.log(inside / inside.sum(axis=0)) - np.log(outside / outside.sum(axis=0))
-    return np.asarray(ratios[:, 1:] if n_classes == 2 else ratios)
+    if n_classes == 2:
+        return np.asarray(ratios[:, 1:])
+    expected = counts.sum(axis=1, keepdims=True) * member.sum(axis=0) / weights.sum()
+    return np.where((counts > 0) | (expected >= _MISSED), ratios, 0.0)
 
 
 @dataclass(frozen=True)
@@ -141,29 +149,32 @@ def regress(
     is_over : callable
         Asked after each step; True ends the descent where it is.
     """
-    shape, root = scale.shape, roots(features)[:, None]
+    # Only weights that are not kept at 0 are descended over; with many classes these are few.
+    where, root = np.flatnonzero(scale), roots(features)[:, None]
+    factors, table = scale.ravel()[where], np.zeros(scale.shape)
 
     def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        free, bias = point[: scale.size].reshape(shape), point[scale.size :]
-        loss, slopes = loss_and_slopes(features.sums(scale * free, n_jobs) / root + bias, classes, weights)
-        gradient = scale * features.column_sums(slopes / root, n_jobs) + penalty * free
-        loss += 0.5 * penalty * float(np.vdot(free, free))
-        return loss, np.concatenate([gradient.ravel(), slopes.sum(axis=0)])
+        free, bias = point[: where.size], point[where.size :]
+        table.ravel()[where] = factors * free
+        loss, slopes = loss_and_slopes(features.sums(table, n_jobs) / root + bias, classes, weights)
+        gradient = factors * features.column_sums(slopes / root, n_jobs).ravel()[where] + penalty * free
+        loss += 0.5 * penalty * float(free @ free)
+        return loss, np.concatenate([gradient, slopes.sum(axis=0)])
 
     def stop(_: NDArray[np.float64]) -> None:
         if is_over():
             raise StopIteration
 
-    free = np.divide(start.weights, scale, out=np.zeros(shape), where=scale != 0)
     found = minimize(
         objective,
-        np.concatenate([free.ravel(), start.bias]),
+        np.concatenate([start.weights.ravel()[where] / factors, start.bias]),
         jac=True,
         method="L-BFGS-B",
         callback=stop,
         options={"maxiter": _MOST_STEPS, "maxcor": _MEMORY, "ftol": _GAIN, "gtol": 0.0},
     )
-    return Linear(scale * found.x[: scale.size].reshape(shape), found.x[scale.size :])
+    table.ravel()[where] = factors * found.x[: where.size]
+    return Linear(table, found.x[where.size :])
 
 
 def find_temperature(scores: NDArray[np.float64], classes: NDArray[np.int64], weights: NDArray[np.float64]) -> float:
