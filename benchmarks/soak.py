@@ -29,6 +29,7 @@ from prodige.learning.sparsity import Budget, Importance
 from prodige.learning.training import fit
 from prodige.metric.candidates import hubs
 from prodige.metric.space import Space
+from prodige.text.paper import AnchorTextClassifier
 
 
 def points(n_items: int = 120) -> np.ndarray:
@@ -68,8 +69,10 @@ def recommend(edges: str, n_jobs: int | None) -> None:
 def classify(n_jobs: int | None) -> None:
     """Fit texts, and predict."""
     texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 5
-    model = GraphTextClassifier(n_epochs=1, n_filters=4, n_components=5, random_state=0, n_jobs=n_jobs)
-    model.fit(texts, ["good", "good", "bad", "bad"] * 5).predict(texts)
+    paper = AnchorTextClassifier(n_epochs=1, n_filters=4, n_components=5)
+    for architecture in ("ngrams", paper):
+        model = GraphTextClassifier(architecture=architecture, random_state=0, n_jobs=n_jobs)
+        model.fit(texts, ["good", "good", "bad", "bad"] * 5).predict(texts)
 
 
 def train(estimator: str, n_jobs: int | None) -> None:

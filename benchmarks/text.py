@@ -29,8 +29,8 @@ from tqdm.auto import tqdm
 
 from prodige.learning.anchors import AnchorEmbedding
 from prodige.provenance import provenance
-from prodige.text.classifier import _GRAPH_RATE, _RATE
-from prodige.text.network import Average, Corpus, Examples, TextNetwork, Training
+from prodige.text.paper.classifier import _GRAPH_RATE, _RATE
+from prodige.text.paper.network import Average, Corpus, Examples, TextNetwork, Training
 from prodige.threads import torch_threads
 
 N_TEXTS = 2_000

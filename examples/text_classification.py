@@ -1,8 +1,8 @@
-"""Texts into classes: short reviews, with every word a vertex of a graph.
+"""Texts into classes: short reviews, with words, pairs and triples of words as the vertices of a graph.
 
 The reviews are made up here from praise, blame and negations, so that a word alone says little: "not dull" is praise.
-The classifier looks at words in a row, each as its distances to anchors in the graph. Beside it a linear model over
-single words, which cannot know what was negated.
+The graph knows such pairs, and says which of them it decided by. Beside it a linear model over single words, which
+cannot know what was negated.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def main(folder: Path = Path("demo")) -> None:
     texts, classes = write_reviews(500, seed=0)
     new_texts, new_classes = write_reviews(300, seed=1)
 
-    # A kernel of three words is enough to see "is not dull" at once.
-    model = GraphTextClassifier(n_components=16, kernel_size=3, n_epochs=10, random_state=0, n_jobs=1)
+    # Two thousand bytes are enough for all that these reviews can say.
+    model = GraphTextClassifier(max_bytes=2000, n_jobs=1)
     model.fit(texts, classes)
     single_words = TfidfClassifier(pairs=False).fit(texts, classes)
     print(f"example: {new_texts[0]} ({new_classes[0]})")
@@ -53,6 +53,8 @@ def main(folder: Path = Path("demo")) -> None:
         accuracy = np.mean(classifier.predict(new_texts) == np.array(new_classes))
         print(f"{name:>12}: {accuracy:.1%} of new reviews right")
     print(f"{model.graph_}; the whole model takes {model.size_bytes:,} bytes")
+    for reason in model.explain(new_texts[0], N=3):
+        print(f"{reason.vertex!r} says {reason.contribution:+.2f}, over {' - '.join(reason.path)}")
 
     # How sure the model is of praise, by what the reviews really are.
     praise = model.predict_proba(new_texts)[:, list(model.classes_).index("good")]

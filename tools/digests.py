@@ -17,6 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from prodige import AnchorEmbedding, DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
+from prodige.text.paper import AnchorTextClassifier
 from prodige.text.words import PPMI, GloVe
 
 
@@ -70,8 +71,10 @@ def fits(n_jobs: int) -> Iterator[tuple[str, list[NDArray[np.generic]]]]:
     words = np.array([f"word{number}" for number in range(300)])
     labels = np.arange(200) % 2
     texts = [" ".join(words[(random.zipf(1.5, 30) * (1 + label)) % 300]) for label in labels]
-    classifier = GraphTextClassifier(n_epochs=2, random_state=0, n_jobs=n_jobs).fit(texts, labels)
+    classifier = GraphTextClassifier(n_jobs=n_jobs).fit(texts, labels)
     yield "text classifier", [*classifier.graph_.edges, classifier.predict_proba(texts)]
+    network = AnchorTextClassifier(n_epochs=2, random_state=0, n_jobs=n_jobs).fit(texts, labels)
+    yield "text network", [*network.graph_.edges, network.predict_proba(texts)]
     for kind in (PPMI, GloVe):
         yield f"word vectors, {kind.__name__}", [kind(8, random_state=0, n_jobs=n_jobs).fit(texts).vectors_]
 

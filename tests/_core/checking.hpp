@@ -187,6 +187,7 @@ void run_codes_tests(Runner& runner);
 void run_flows_tests(Runner& runner);
 void run_product_tests(Runner& runner);
 void run_text_tests(Runner& runner);
+void run_ngram_tests(Runner& runner);
 void run_word_tests(Runner& runner);
 
 }  // namespace prodige

@@ -2556,6 +2556,7 @@ int run_all() {
     RUN(test_cancelled_stress);
     run_word_tests(runner);
     run_text_tests(runner);
+    run_ngram_tests(runner);
     return runner.finish();
 }
 

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from prodige.baselines import VectorTextClassifier
 from prodige.baselines.vector_text import to_codes
 from prodige.progress import Record
-from prodige.text import network
-from prodige.text.network import Training
+from prodige.text.paper import network
+from prodige.text.paper.network import Training
 
 TEXTS = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 11
 LABELS = ["good", "good", "bad", "bad"] * 11

@@ -317,9 +317,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     files = {kind: str(folder / f"{kind}.prodige") for kind in ("compressor", "recommender", "text")}
     DistanceCompressor(random_state=0, n_jobs=1).fit(np.arange(40.0).reshape(20, 2)).save(files["compressor"])
     GraphRecommender(random_state=0, n_jobs=1).fit(tastes, item_labels=labels).save(files["recommender"])
-    GraphTextClassifier(n_epochs=1, n_filters=4, random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10).save(
-        files["text"]
-    )
+    GraphTextClassifier(n_jobs=1).fit(texts, [1, 1, 0, 0] * 10).save(files["text"])
     return files
 
 
@@ -330,8 +328,7 @@ def test_info_of_models(models: dict[str, str]) -> None:
     compressor, recommender, text = (figures[kind] for kind in ("compressor", "recommender", "text"))
     assert (compressor["metric"], compressor["n_features"], compressor["n_items"]) == ("euclidean", 2, 20)
     assert (recommender["n_users"], recommender["n_recommended"], recommender["labels"]) == (40, 20, True)
-    assert (text["n_classes"], text["n_filters"], text["weight_bits"]) == (2, 4, None)
-    assert text["n_words"] == text["n_items"]
+    assert (text["n_classes"], text["architecture"], text["weight_bits"]) == (2, "ngrams", None)
     for kind, file in models.items():
         assert kind in runner.invoke(app, ["info", file]).stdout
 
@@ -362,9 +359,9 @@ def test_neighbors_of_models_have_their_names(models: dict[str, str]) -> None:
     assert {"user 0", "book 1"} <= {entry["label"] for entry in near}
     assert all(entry["label"] == f"book {entry['item'] - 40}" for entry in near if entry["item"] >= 40)
     model = GraphTextClassifier.load(models["text"])
-    dull = model.vocabulary_.tokens.index("dull")
+    dull = model.vertices_.index("dull")
     near = answer("neighbors", models["text"], str(dull), "-k", "3")["neighbors"]
-    assert [entry["label"] for entry in near] == [model.vocabulary_.tokens[entry["item"]] for entry in near]
+    assert [entry["label"] for entry in near] == [model.vertices_[entry["item"]] for entry in near]
     assert near[0]["label"] in runner.invoke(app, ["neighbors", models["text"], str(dull)]).stdout
 
 

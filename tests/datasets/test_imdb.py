@@ -148,8 +148,8 @@ def write(folder: Path, part: str, lines: Any) -> Path:
 
 
 def test_names() -> None:
-    assert TEXTS == ("imdb",)
-    with pytest.raises(ValueError, match="name must be one of 'imdb', got 'yelp'"):
+    assert TEXTS == ("imdb", "mr")
+    with pytest.raises(ValueError, match="name must be one of 'imdb', 'mr', got 'yelp'"):
         load_texts("yelp")
     with pytest.raises(ValueError, match="got 'imdb'; use load_texts"):
         load("imdb")

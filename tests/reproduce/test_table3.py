@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from prodige.cli import app
 from prodige.datasets import LabelledTexts
 from prodige.reproduce import table3
 from prodige.reproduce.tables import Plan
-from prodige.text import network
+from prodige.text.paper import network
 
 runner = CliRunner()
 
@@ -47,10 +48,12 @@ def test_figures() -> None:
     result = table3.run(DATA, Plan(table3.METHODS, n_seeds=2, n_jobs=1, report=said.append))
     rows = {row["method"]: row for row in result["rows"]}
     assert tuple(rows) == table3.METHODS
-    assert {name for name, row in rows.items() if len(row["accuracy"]) == 1} == {"tfidf"}
+    assert {name for name, row in rows.items() if len(row["accuracy"]) == 1} == set(table3.METHODS) - table3.SEEDED
     assert all(0 <= value <= 1 for row in rows.values() for value in row["accuracy"])
     assert rows["tfidf"]["accuracy"] == [1.0]
+    assert rows["ratios"]["accuracy"] == [1.0]
     assert rows["tfidf"]["file_bytes"] is None
+    assert 0 < rows["ngrams-20kB"]["file_bytes"] <= 20_000
     assert (rows["graph"]["paper_accuracy"], rows["graph"]["paper_megabytes"]) == (0.8443, 2.16)
     assert rows["vectors-100"]["paper_accuracy"] is None
     n_tokens = 2 + len({word for text in REVIEWS for word in text.split()})
@@ -61,7 +64,7 @@ def test_figures() -> None:
     )  # anchors have a centre, and all of them a scale
     assert rows["distilled-18-8bit"]["file_bytes"] < rows["vectors-18"]["file_bytes"]
     assert said[0] == "imdb: linear, tf-idf of words and pairs, seed 0"
-    assert said[-1] == "imdb: graph, 32 anchors, seed 1"
+    assert said[-1] == "imdb: graph of words, pairs, triples, 150 kB, seed 0"
     assert json.loads(json.dumps(result)) == result
 
 
@@ -82,6 +85,20 @@ def test_as_a_table() -> None:
     assert "prodige reproduce table3 --seeds 1 --methods tfidf,graph" in page
 
 
+def test_splits_of_seeds() -> None:
+    """Where there is no published split, all methods see one of their own for each seed, and the same as the others."""
+    data = dataclasses.replace(DATA, name="mr", has_published_split=False)
+    one, other = data.split_again(0), data.split_again(1)
+    assert sorted([*one.train, *one.test]) == sorted([*data.train, *data.test])
+    assert (len(one.train), len(one.test)) == (40, 4)
+    assert one.train != other.train
+    truth = dict(zip(REVIEWS, CLASSES, strict=True))
+    assert [truth[text] for text in other.test] == other.test_labels.tolist()
+    result = table3.run(data, Plan(["tfidf", "graph"], n_seeds=2, n_jobs=1))
+    assert [len(row["accuracy"]) for row in result["rows"]] == [2, 2]
+    assert result["rows"][1]["paper_accuracy"] is None
+
+
 def test_unknown_methods() -> None:
     with pytest.raises(ValueError, match="got 'umap'"):
         table3.run(DATA, Plan(["graph", "umap"]))
@@ -93,7 +110,8 @@ def test_unknown_methods() -> None:
         ("vectors-100", {"n_components": 100, "bits": 32, "distill": None, "vectors": "ppmi"}),
         ("glove-18", {"n_components": 18, "bits": 32, "distill": None, "vectors": "glove"}),
         ("distilled-8-8bit", {"n_components": 8, "bits": 8, "distill": 100, "vectors": "ppmi"}),
-        ("graph", {"random_state": 3, "n_jobs": 1}),
+        ("graph", {"random_state": 3, "n_jobs": 1, "n_anchors": 32}),
+        ("ngrams-20kB", {"max_bytes": 20_000, "architecture": "ngrams", "n_jobs": 1}),
     ],
 )
 def test_what_is_fitted(method: str, expected: dict[str, Any]) -> None:
@@ -115,7 +133,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer.exit_code == 0, answer.output
     (result,) = json.loads(answer.stdout)["results"]
     assert [row["method"] for row in result["rows"]] == ["tfidf"]
-    assert asked == [("imdb", Path("here"))]
+    invoke(*arguments, "--dataset", "mr")
+    assert asked == [("imdb", Path("here")), ("mr", Path("here"))]
     assert sorted(path.name for path in folder.iterdir()) == ["table3-imdb.json", "table3-imdb.md"]
     shown = invoke(*arguments)
     assert shown.exit_code == 0

@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
     bind_alternating(m);
     bind_text(m);
     bind_words(m);
+    bind_ngrams(m);
 }

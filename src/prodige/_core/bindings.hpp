@@ -148,5 +148,6 @@ void bind_codes(nb::module_& m);
 void bind_alternating(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);
+void bind_ngrams(nb::module_& m);
 
 }  // namespace prodige

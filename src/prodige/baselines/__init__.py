@@ -10,7 +10,7 @@ For recommendation, all have the interface of the graph, :class:`~prodige.recomm
 compares with, :class:`BPR` another kind; :class:`ItemKNN` and :class:`EASE` compress nothing and are the ceiling.
 
 For texts, :class:`VectorTextClassifier` is the network of the graph over ordinary word vectors, and
-:class:`TfidfClassifier` a linear model without any.
+:class:`TfidfClassifier` and :class:`RatioClassifier` are linear models of any size.
 """
 
 from prodige.baselines.als import ALS
@@ -24,6 +24,7 @@ from prodige.baselines.metric_learning import MetricLearning
 from prodige.baselines.pca import PCA
 from prodige.baselines.poincare import PoincareMDS
 from prodige.baselines.popularity import Popularity
+from prodige.baselines.ratio_text import RatioClassifier
 from prodige.baselines.recommending import RecommenderBaseline
 from prodige.baselines.residual import ResidualCoordinates
 from prodige.baselines.star import Star
@@ -45,6 +46,7 @@ __all__ = [
     "MetricLearning",
     "PoincareMDS",
     "Popularity",
+    "RatioClassifier",
     "RecommenderBaseline",
     "ResidualCoordinates",
     "Star",

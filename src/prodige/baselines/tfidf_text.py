@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from prodige.text.base import check_labels
+from prodige.text.labels import check_labels
 from prodige.text.vocabulary import Vocabulary, check_texts
 from prodige.threads import one_thread
 

@@ -14,10 +14,10 @@ from torch import nn
 from prodige._validation import check_integer
 from prodige.graph import container
 from prodige.progress import Callback
-from prodige.text.base import TEACHER_RATE, TextClassifier
-from prodige.text.codec import alphabetical
-from prodige.text.distillation import take_over, task_vectors
-from prodige.text.network import Corpus, TextNetwork
+from prodige.text.paper.base import TEACHER_RATE, TextClassifier
+from prodige.text.paper.codec import alphabetical
+from prodige.text.paper.distillation import take_over, task_vectors
+from prodige.text.paper.network import Corpus, TextNetwork
 from prodige.text.vocabulary import PADDING, SPECIAL
 from prodige.text.wordvectors import WordVectors
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from prodige.cli import classify, compress, graphs, recommend, reproduce, view
+from prodige.cli import classify, compress, explain, graphs, recommend, reproduce, view
 from prodige.cli.faces import encode_faces
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ graphs.register(app)
 recommend.register(app)
 view.register(app)
 classify.register(app)
+explain.register(app)
 app.command()(encode_faces)
 app.add_typer(reproduce.app, name="reproduce")
 

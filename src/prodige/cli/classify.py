@@ -1,4 +1,4 @@
-"""``prodige classify``: texts with labels become a model, which is asked for the labels of other texts."""
+"""``prodige classify``: texts with labels become a model, which labels other texts or is judged by their labels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import typer
 from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
 from prodige.cli.fitting import Fitted, fit, nothing_written
-from prodige.cli.output import check_output, leave_interrupted, show_notes
+from prodige.cli.output import check_output, leave_interrupted, print_table, show_notes
 from prodige.interrupts import loading
 
 if TYPE_CHECKING:
@@ -23,8 +24,16 @@ if TYPE_CHECKING:
 
 SAVED = ".prodige"
 
-# Options that change nothing where a saved model is asked.
-OF_FITS = ("text_column", "label_column", "header", "numbers", "max_vocabulary", "epochs", "seed")
+# Options that change nothing where a saved model is asked; and those of tables, where it reads none.
+OF_FITS = ("architecture", "max_bytes", "max_time", "seed")
+OF_TABLES = ("text_column", "label_column", "header")
+
+
+class Architecture(StrEnum):
+    """What a model is made of."""
+
+    ngrams = "ngrams"
+    paper = "paper"
 
 
 def register(app: typer.Typer) -> None:
@@ -54,40 +63,49 @@ def classify(
     header: bool | None = options.header(
         "Whether line 1 of a table has names of columns; yes when left out, unless both columns are numbers."
     ),
-    numbers: float = options.numbers_per_item(
-        5.0, "Size: one number per vertex and two per edge, divided by the number of words."
+    evaluate: Path | None = typer.Option(
+        None,
+        metavar="TABLE",
+        help="Texts with labels, as SOURCE, that the model has not seen: how many of them it gets right, by label.",
+        show_default=False,
     ),
-    max_vocabulary: int = typer.Option(32_000, min=1, help="How many words to know: the most frequent ones."),
-    epochs: int = typer.Option(8, min=1, help="Most passes over the texts."),
-    seed: int = options.SEED,
+    architecture: Architecture = typer.Option(
+        Architecture.ngrams, help="Words, pairs and triples on hubs; or the network of the paper."
+    ),
+    max_bytes: int = typer.Option(50_000, min=1, help="Most bytes of the file; the paper's network has its own size."),
+    max_time: float | None = options.MAX_TIME,
+    seed: int = typer.Option(0, min=0, max=2**32 - 1, help="Of the paper's network; nothing else is left to chance."),
     jobs: int | None = options.JOBS,
     force: bool = options.FORCE,
     as_json: bool = options.AS_JSON,
     quiet: bool = options.QUIET,
 ) -> None:
     """Learn labels of texts, or label texts with a saved model."""
-    task = Task(source, texts, output, silent=quiet or as_json)
+    task = Task(source, texts, output, evaluate, silent=quiet or as_json)
     check_combination(task)
     if task.is_saved:
-        options.refuse(context, OF_FITS, "a saved model is asked, not fitted: leave this option out")
+        refused = OF_FITS if evaluate is not None else (*OF_FITS, *OF_TABLES)
+        options.refuse(context, refused, "a saved model is asked, not fitted: leave this option out")
     with loading():
         from prodige.cli.labelled import read_labelled, read_lines
         from prodige.text.classifier import GraphTextClassifier
 
     figures: dict[str, Any] = {"input": str(source), "interrupted": False}
+    # All is read before the fit, which takes long.
+    judged = None if evaluate is None else read_labelled(evaluate, text_column, label_column, header)
     if task.is_saved:
         model = load(source, jobs)
-        lines = read_lines(texts)
+        lines = read_lines(texts) if texts is not None or judged is None else []
     else:
         if output is not None:
             check_output(source, output, force)
         data = read_labelled(source, text_column, label_column, header)
-        lines = [] if texts is None else read_lines(texts)  # before the fit, which takes long
-        model = GraphTextClassifier(
-            numbers, max_vocabulary=max_vocabulary, n_epochs=epochs, random_state=seed, n_jobs=jobs
-        )
+        lines = [] if texts is None else read_lines(texts)
+        model = GraphTextClassifier(max_bytes, architecture.value, max_time=max_time, random_state=seed, n_jobs=jobs)
         figures |= learn(task, model, data)
     figures |= {"classes": model.classes_.tolist(), "predictions": ask(model, lines, proba)}
+    if judged is not None:
+        figures["evaluation"] = judge(model, judged)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
@@ -98,11 +116,12 @@ def classify(
 
 @dataclass(frozen=True)
 class Task:
-    """What to read, what to label, what to write, and how much to say."""
+    """What to read, what to label, what to write, what to be judged by, and how much to say."""
 
     source: Path
     texts: Path | None
     output: Path | None
+    evaluate: Path | None
     silent: bool
 
     @property
@@ -117,7 +136,7 @@ def check_combination(task: Task) -> None:
         raise typer.BadParameter(
             "a saved model is asked, not fitted: there is nothing to save", param_hint="'--output'"
         )
-    if not task.is_saved and task.output is None and task.texts is None:
+    if not task.is_saved and task.output is None and task.texts is None and task.evaluate is None:
         raise typer.BadParameter("name a file to save the model in, or texts to label with it", param_hint="'--output'")
 
 
@@ -146,18 +165,31 @@ def load(path: Path, jobs: int | None) -> GraphTextClassifier:
 
 def describe(model: GraphTextClassifier, data: Labelled, fitted: Fitted) -> dict[str, Any]:
     """Return the figures of a fit."""
-    from prodige.text.vocabulary import SPECIAL
-
     return {
         "n_texts": len(data.texts),
-        "n_words": len(model.vocabulary_) - len(SPECIAL),
+        "n_vertices": len(model.vertices_),
         "numbers_per_item": model.numbers_per_item_,
-        "validation_accuracy": max(
-            (record.accuracy or 0.0 for record in model.history_ if record.stage == "graph"), default=None
-        ),
+        "validation_accuracy": model.validation_accuracy_,
         "seconds": fitted.seconds,
         "interrupted": fitted.interrupted,
         "notes": fitted.notes,
+    }
+
+
+def judge(model: GraphTextClassifier, data: Labelled) -> dict[str, Any]:
+    """Return how many of the labels are found, in all and of each label."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    found = [str(label) for label in model.predict(data.texts).tolist()]
+    labels = sorted({*map(str, model.classes_.tolist()), *data.labels})
+    rows = precision_recall_fscore_support(data.labels, found, labels=labels, zero_division=0.0)
+    return {
+        "n_texts": len(data.texts),
+        "accuracy": sum(one == other for one, other in zip(found, data.labels, strict=True)) / len(found),
+        "labels": {
+            label: {"precision": float(p), "recall": float(r), "f1": float(f), "n_texts": int(n)}
+            for label, p, r, f, n in zip(labels, *rows, strict=True)
+        },
     }
 
 
@@ -200,13 +232,25 @@ def show(figures: dict[str, Any], silent: bool) -> None:
         typer.echo(printable(in_words(figures)), err=True)
     for answer in figures["predictions"]:
         typer.echo(as_line(answer))
+    if "evaluation" in figures:
+        show_evaluation(figures["evaluation"])
+
+
+def show_evaluation(evaluation: dict[str, Any]) -> None:
+    """Print a row for each label, and one for all of them."""
+    rows = [
+        (printable(label), *(f"{row[name]:.4f}" for name in ("precision", "recall", "f1")), f"{row['n_texts']:,}")
+        for label, row in evaluation["labels"].items()
+    ]
+    total = ("all: accuracy", f"{evaluation['accuracy']:.4f}", "", "", f"{evaluation['n_texts']:,}")
+    print_table(["label", "precision", "recall", "f1", "texts"], [*rows, total])
 
 
 def in_words(figures: dict[str, Any]) -> str:
     """Return the figures of a fit as one line."""
     words = (
-        f"{figures['n_texts']:,} texts, {figures['n_words']:,} words, {len(figures['classes'])} labels; "
-        f"{figures['numbers_per_item']:.4g} numbers a word; {figures['seconds']:.1f} s"
+        f"{figures['n_texts']:,} texts, {figures['n_vertices']:,} words and sequences, "
+        f"{len(figures['classes'])} labels; {figures['seconds']:.1f} s"
     )
     if figures["validation_accuracy"] is not None:
         words += f"; {figures['validation_accuracy']:.1%} right in validation"

@@ -216,8 +216,8 @@ def graph_of(model: Saved) -> Graph | ProductGraph:
 
 def labels_of(model: Saved) -> list[str] | None:
     """Return names of the items of a graph, where a file has any: users and items, or words."""
-    if hasattr(model, "vocabulary_"):
-        return [str(token) for token in model.vocabulary_.tokens]
+    if hasattr(model, "vertices_"):
+        return list(model.vertices_)
     users, items = getattr(model, "user_labels_", None), getattr(model, "item_labels_", None)
     if users is None and items is None:
         return None
@@ -247,9 +247,7 @@ def figures_of(model: Saved) -> dict[str, Any]:
             }
         case "text":
             return {
-                "n_words": len(found.vocabulary_),
-                "n_anchors": found.network_.embedding.embedding_dim,
-                "n_filters": found.n_filters,
+                "architecture": "paper" if hasattr(found, "paper_") else "ngrams",
                 "n_classes": int(found.classes_.size),
             }
     return {}

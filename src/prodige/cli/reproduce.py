@@ -40,6 +40,13 @@ class Name(StrEnum):
     celeba10k = "celeba10k"
 
 
+class TextsName(StrEnum):
+    """The data sets of the table of texts."""
+
+    imdb = "imdb"
+    mr = "mr"
+
+
 class FamilyName(StrEnum):
     """The data sets of the table at equal bits."""
 
@@ -187,12 +194,14 @@ def table2(
 @app.command()
 @clean_errors()
 def table3(
+    dataset: TextsName = typer.Option(TextsName.imdb, help="Reviews, or single sentences, split anew for each seed."),
     data_dir: Path | None = DATA_DIR,
     n_seeds: int = seeds(3),
     methods: str = typer.Option(
         "all",
-        help="Some of tfidf; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, distilled-8-8bit, "
-        "distilled-4-8bit, distilled-6-5bit (vectors); graph.",
+        help="Some of tfidf, ratios; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, "
+        "distilled-8-8bit, distilled-4-8bit, distilled-6-5bit (vectors); graph; ngrams-20kB, ngrams-40kB, "
+        "ngrams-50kB, ngrams-150kB.",
     ),
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,
@@ -205,7 +214,7 @@ def table3(
 
     tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
     tables.make_folder()
-    result = tables.make(datasets.load_texts("imdb", data_dir))
+    result = tables.make(datasets.load_texts(dataset.value, data_dir))
     if as_json:
         typer.echo(json.dumps({"results": [result]}))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.datasets import glove, imdb, mnist, pinterest
+from prodige.datasets import glove, imdb, mnist, mr, pinterest
 from prodige.datasets.storage import Field, locate, read_arrays
 from prodige.metric.space import unit_rows
 from prodige.recommendation.interactions import check_interactions
@@ -143,7 +143,7 @@ INTERACTIONS = ("pinterest",)
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts with a class each, in the published split.
+    """Texts with a class each, in a part to learn from and one to test on.
 
     Attributes
     ----------
@@ -152,9 +152,11 @@ class LabelledTexts:
     train, test : list of str
         The texts as published.
     train_labels, test_labels : ndarray of int64
-        Of ``imdb``: 1 where a review is in favour of the film, 0 where it is against it.
+        Of ``imdb`` and ``mr``: 1 where a review is in favour of the film, 0 where it is against it.
     path : Path
-        The folder they were read from.
+        Where they were read from.
+    has_published_split : bool
+        Whether the parts are those that all use; otherwise figures are means over several, see :meth:`split_again`.
 
     Examples
     --------
@@ -171,6 +173,20 @@ class LabelledTexts:
     test: list[str]
     test_labels: NDArray[np.int64]
     path: Path
+    has_published_split: bool = True
+
+    def split_again(self, seed: int) -> LabelledTexts:
+        """Return all texts in parts of the same sizes, drawn at random."""
+        order = np.random.default_rng(seed).permutation(len(self.train) + len(self.test))
+        texts, labels = [*self.train, *self.test], np.concatenate([self.train_labels, self.test_labels])[order]
+        shuffled, n_train = [texts[place] for place in order], len(self.train)
+        return replace(
+            self,
+            train=shuffled[:n_train],
+            train_labels=labels[:n_train],
+            test=shuffled[n_train:],
+            test_labels=labels[n_train:],
+        )
 
     def __repr__(self) -> str:
         n_classes = np.unique(self.train_labels).size
@@ -180,7 +196,7 @@ class LabelledTexts:
         )
 
 
-TEXTS = ("imdb",)
+TEXTS = ("imdb", "mr")
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
@@ -278,11 +294,11 @@ def load_texts(name: str = "imdb", data_dir: str | os.PathLike[str] | None = Non
 
     Parameters
     ----------
-    name : {"imdb"}
-        Film reviews, for and against.
+    name : {"imdb", "mr"}
+        Film reviews, for and against; or single sentences of such.
     data_dir : path, optional
-        Folder to look in for ``imdb_train.jsonl.gz`` and ``imdb_test.jsonl.gz``, or for the original archive, as in
-        :func:`load`.
+        Folder to look in for ``imdb_train.jsonl.gz`` and ``imdb_test.jsonl.gz``, or ``mr.npz``, or for the original
+        archives, as in :func:`load`.
 
     Raises
     ------
@@ -297,5 +313,8 @@ def load_texts(name: str = "imdb", data_dir: str | os.PathLike[str] | None = Non
     """
     if name not in TEXTS:
         raise ValueError(f"name must be one of {', '.join(map(repr, TEXTS))}, got {name!r}")
+    if name == "mr":
+        path = locate(mr.FILE, data_dir, mr.ADVICE, mr.make)
+        return LabelledTexts(name, *mr.read_sentences(path), path, has_published_split=False)
     train, test = (locate(imdb.file_of(part), data_dir, imdb.ADVICE, imdb.make) for part in imdb.PARTS)
     return LabelledTexts(name, *imdb.read_reviews(train), *imdb.read_reviews(test), train.parent)

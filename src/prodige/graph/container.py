@@ -93,8 +93,21 @@ others in as many as the last hub of the second side needs, each counted from th
 at least the first side has two hubs. A factor that is a graph has the arrays of a graph, their names preceded by its
 place among the factors and a dot, as in ``0.weight``.
 
-The other kinds keep their graph under ``graph`` in the content, and its arrays
-among their own; a text model keeps its words and edges in an order that compresses well (:mod:`prodige.text.codec`).
+A compressor and a recommender keep their graph under ``graph`` in the content, and its arrays among their own.
+
+A text model (:mod:`prodige.text.encoding`) has as its content ``architecture``, ``"ngrams"``, ``class_type``, the type
+of its labels, and ``n_classes``, 2 to 256; and these arrays:
+
+============  ======================================================================================================
+array         what it holds
+============  ======================================================================================================
+``vertices``  words, sequences of words and their levels, as one stream of an arithmetic coder, uint8
+``numbers``   biases, one with two classes and one for each with more, then the levels, ascending, float32
+``classes``   the labels in order: texts, or numbers of the type; dates as int64
+============  ======================================================================================================
+
+One of the architecture ``"paper"`` has ``parameters`` and ``network`` in its content instead, and keeps its words and
+edges in an order that compresses well (:mod:`prodige.text.paper.codec`).
 
 Reading checks every size against that of the file before memory is set aside for it, and compares the checksum before
 an array is unpacked or anything is made of the content. The checksum finds accidents; it is no signature, and all that

@@ -1,9 +1,10 @@
-"""Texts into classes, with the words in a graph.
+"""Texts into classes, with words, pairs and triples of words in a graph.
 
-Texts become token ids (:class:`Vocabulary`), tokens vectors (:mod:`~prodige.text.words`), and a network over them is
-trained (:mod:`~prodige.text.network`). :class:`GraphTextClassifier` puts a graph in the place of the vectors, by what
-the network sees of them (:mod:`~prodige.text.distillation`), and trains on; :mod:`~prodige.text.codec` rounds it to the
-bits that are saved.
+Texts become words (:mod:`~prodige.text.tokens`), words and their neighbours candidates (:mod:`~prodige.text.ngrams`). A
+regression says what each is worth (:mod:`~prodige.text.ratios`); the best of them hang on hubs at a few levels
+(:mod:`~prodige.text.fitting`, :mod:`~prodige.text.wordgraph`), as validation decides (:mod:`~prodige.text.selection`),
+and go into a file of few bytes (:mod:`~prodige.text.encoding`). :class:`GraphTextClassifier` is what users hold. The
+paper's network is in :mod:`prodige.text.paper`, over vectors of :mod:`~prodige.text.words`.
 """
 
 from prodige.text.classifier import GraphTextClassifier

@@ -1,235 +1,336 @@
-"""GraphTextClassifier: texts into classes, with the words in a graph.
-
-The paper's third task. A network over vectors is trained first; a graph that preserves what its filters see of the
-words takes the place of the vectors, and all of it is trained on: see :mod:`prodige.text.distillation` and
-:mod:`prodige.learning.anchors_from_coordinates`. What is left at the end is a graph of one or two edges per word,
-rounded to the bits that are saved.
-"""
+"""GraphTextClassifier: texts into classes by words, pairs and triples in a graph whose anchors are the classes."""
 
 from __future__ import annotations
 
-import copy
+import time
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from prodige._validation import check_integer
+from prodige._validation import check_integer, check_number
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
 from prodige.graph.loadable import Loadable
-from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
-from prodige.learning.anchors_from_coordinates import directions
-from prodige.learning.anchors_from_vectors import share_budget
-from prodige.progress import Callback
-from prodige.text import codec
-from prodige.text.base import TextClassifier
-from prodige.text.distillation import take_over, task_vectors
-from prodige.text.network import Corpus, TextNetwork, gradients
-from prodige.text.vocabulary import PADDING
-from prodige.text.wordvectors import WordVectors
+from prodige.progress import Callback, Monitor, Record, Stopped, check_callbacks
+from prodige.text import encoding
+from prodige.text.fitting import RoomError, Settings
+from prodige.text.labels import check_class_weight, check_labels, decode_classes, encode_classes
+from prodige.text.learning import learn
+from prodige.text.paper.classifier import AnchorTextClassifier
+from prodige.text.tokens import prepare
+from prodige.text.wordgraph import WordGraph
+from prodige.threads import count_threads, one_thread
 
-# A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
-_POWER = 0.75
-# Rates of learning of the graph and of the layers above it, which start close to where they should be. On blocks of
-# IMDB's training part, which share few films with the rest, filters at 3e-4 or 1e-3 had a higher loss than at 1e-4.
-_GRAPH_RATE = 2e-3
-_RATE = 1e-4
-# Of a small vocabulary, at most one token in so many becomes an anchor.
-_TOKENS_PER_ANCHOR = 4
-
-# Parameters that a file keeps; the others are of no use to a model that is fitted.
-_SAVED = ("numbers_per_item", "n_anchors", "max_vocabulary", "n_components", "n_filters", "kernel_size", "n_epochs")
+# Every class has a score for each vertex while a graph is fitted, so memory grows with their number.
+MOST_CLASSES = 256
+_MOST_BYTES = 2**24
+_MOST_LEVELS = 256
+# What the header of a file may take beyond that of an empty one.
+_SLACK = 24
 
 
-class GraphTextClassifier(Loadable, TextClassifier):
-    """Texts into classes by a convolution over the distances of words to anchors in a graph.
+class Reason(NamedTuple):
+    """What a vertex says of a text.
+
+    Attributes
+    ----------
+    vertex : str
+        A word, a pair or a triple; the beginning of a word ends with a dash.
+    contribution : float
+        How much it speaks for the class, in the logarithm of the odds; below 0, against it.
+    path : tuple of str
+        From the vertex over its hub to the class.
+    lengths : tuple of float
+        Of the edges of the path.
+    """
+
+    vertex: str
+    contribution: float
+    path: tuple[str, ...]
+    lengths: tuple[float, ...]
+
+
+class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Texts into classes by a graph of words, pairs and triples of words.
+
+    Every vertex hangs on one of a few hubs, hubs lie at graded distances from the classes, and a text is as near to a
+    class as its vertices are in the mean.
 
     Parameters
     ----------
-    numbers_per_item : float
-        Size of the graph for each token of the vocabulary, hubs and anchors included.
-    n_anchors : int
-        Coordinates of a token; fewer for a vocabulary of less than four times as many tokens.
-    max_vocabulary : int
-        Tokens to know beside padding and unknown, the most frequent.
-    vectors : {"ppmi", "glove"} or WordVectors
-        Word vectors to start from: learned from the texts, or given.
-    n_components : int
-        Length of the vectors that are learned.
-    n_filters, kernel_size : int
-        Of the convolution.
-    n_epochs : int
-        At most so many over vectors, and as many over the graph; each ends early when the validation loss rises.
-    validation_fraction : float
-        Share of the texts that is set aside to tell when to stop. Below 40 texts all serve for both.
+    max_bytes : int
+        Size of the file that :meth:`save` writes, at most: as many vertices are kept as it has room for.
+    architecture : {"ngrams", "paper"} or AnchorTextClassifier
+        ``"paper"`` is the network of the paper, a convolution over distances of words to anchors; an
+        :class:`prodige.text.paper.AnchorTextClassifier` is the same with settings of its own. It has its own measure of
+        size, and ``max_bytes`` does not apply.
     class_weight : "balanced", dict or None
         As in scikit-learn; weights are finite and above 0.
+    max_time : float, optional
+        Seconds that a fit may take, about: fewer settings are tried then. The paper's network ends with an epoch.
     random_state : int, RandomState or None
-        The same seed gives the same model on the same machine with any number of threads.
+        Of the paper's network; nothing else is left to chance.
     n_jobs : int, optional
-        Threads; all processors that this process may use when left out, and no more than there is work for.
+        Threads; all processors that this process may use when left out, and no more than there is work for. The model
+        is the same to the bit.
     verbose : int
-        Above 0 shows progress bars.
+        Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
-        Each is called with a :class:`prodige.progress.Record` after every epoch; one that returns True ends the fit.
-        So does Ctrl-C once something has been learned, with a warning. The best so far is kept; where there is no
-        graph yet, one is made of the vectors. A second Ctrl-C gives up.
+        Each is called with a :class:`prodige.progress.Record` after every trial; one that returns True ends the fit. So
+        does Ctrl-C once there is something, with a warning; the best so far is kept.
 
     Attributes
     ----------
     classes_ : ndarray, shape [C]
-    vocabulary_ : Vocabulary
-    network_ : TextNetwork
-    graph_ : Graph
-        Tokens, hubs and anchors, in this order; tokens in alphabetical order after padding and unknown.
+    word_graph_ : WordGraph
+        Vertices, their hubs and the levels of these. Not with the paper's network.
+    settings_ : Settings
+        What validation decided: kinds of vertices, regularisation, levels.
+    validation_accuracy_ : float or None
+        On texts set aside, of a graph that has not seen them; None where there were too few.
+    paper_ : AnchorTextClassifier
+        With the paper's network alone.
     history_ : list of prodige.progress.Record
-        One for each epoch, with its stage (``"vectors"``, then ``"graph"``), validation loss and accuracy.
+        One for each trial.
     stopped_ : {"finished", "callback", "interrupt"}
-
-    Notes
-    -----
-    Lengths are rounded to 6 bits and filters to 8 at the end of the fit, so that a model predicts the same before and
-    after it is saved.
 
     References
     ----------
     Mazur, Egiazarian, Morozov, Babenko: Beyond Vector Spaces: Compact Data Representation as Differentiable Weighted
     Graphs. NeurIPS 2019.
 
+    Wang, Manning: Baselines and Bigrams: Simple, Good Sentiment and Topic Classification. ACL 2012.
+
     Examples
     --------
     >>> from prodige import GraphTextClassifier
     >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
-    >>> model = GraphTextClassifier(random_state=0, n_jobs=1).fit(texts, ["good", "good", "bad", "bad"] * 10)
+    >>> model = GraphTextClassifier(n_jobs=1).fit(texts, ["good", "good", "bad", "bad"] * 10)
     >>> model.predict(["a funny film", "what a dull thing"])
     array(['good', 'bad'], dtype='<U4')
     """
 
     _kind = "text"
 
+    classes_: NDArray[Any]
+    word_graph_: WordGraph
+    settings_: Settings
+    validation_accuracy_: float | None
+    paper_: AnchorTextClassifier
+    history_: list[Record]
+    stopped_: Stopped
+
     def __init__(
         self,
-        numbers_per_item: float = 5.0,
-        n_anchors: int = 32,
-        max_vocabulary: int = 32_000,
-        vectors: str | WordVectors = "ppmi",
-        n_components: int = 100,
-        n_filters: int = 32,
-        kernel_size: int = 5,
-        n_epochs: int = 8,
-        validation_fraction: float = 0.1,
+        max_bytes: int = 50_000,
+        architecture: str | AnchorTextClassifier = "ngrams",
         class_weight: str | Mapping[Any, float] | None = None,
         *,
+        max_time: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] | None = None,
     ) -> None:
-        self.numbers_per_item = numbers_per_item
-        self.n_anchors = n_anchors
-        self.max_vocabulary = max_vocabulary
-        self.vectors = vectors
-        self.n_components = n_components
-        self.n_filters = n_filters
-        self.kernel_size = kernel_size
-        self.n_epochs = n_epochs
-        self.validation_fraction = validation_fraction
+        self.max_bytes = max_bytes
+        self.architecture = architecture
         self.class_weight = class_weight
+        self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
 
-    def _fit(self, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState) -> None:
-        check_integer("n_anchors", self.n_anchors, 1, 2**31 - 1)
-        n_anchors = max(1, min(self.n_anchors, len(self.vocabulary_) // _TOKENS_PER_ANCHOR))
-        # What cannot be made or saved is refused now, not after the fit.
-        share_budget(len(self.vocabulary_), n_anchors, self.numbers_per_item)
-        codec.encode_classes(self.classes_)
-        codec.check_tables(len(self.vocabulary_), n_anchors, self.n_filters, self.kernel_size, codec.MAX_TABLE)
-        codec.check_words(self.vocabulary_)
-        counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
-        weights = np.maximum(counts, 1.0) ** _POWER
-        weights[PADDING] = 0
-        teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
-        start = copy.deepcopy(random)
-        try:
-            with gradients():
-                network = self._attach_to_graph(teacher, n_anchors, weights, random)
-                if self.stopped_ == "finished":
-                    network = self._train_on_graph(network, corpus, classes, random)
-                self._take(*codec.encode(network, self.vocabulary_))
-        except KeyboardInterrupt:  # once more, without training: there is no other graph of what has been learned
-            self.stopped_ = "interrupt"
-            network = self._attach_to_graph(teacher, n_anchors, weights, start)
-            self._take(*codec.encode(network, self.vocabulary_))
+    # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def _attach_to_graph(
-        self, teacher: TextNetwork, n_anchors: int, weights: NDArray[np.float64], random: np.random.RandomState
-    ) -> TextNetwork:
-        """Return a network over a graph that answers as much like one over vectors as it can."""
-        vectors = task_vectors(teacher, weights)[:, :n_anchors]
-        embedding = AnchorEmbedding.from_coordinates(
-            vectors @ directions(vectors.shape[1], n_anchors, random),
-            self.numbers_per_item,
-            sample_weight=weights,
-            padding_idx=PADDING,
-            random_state=random,
+    def fit(self, texts: Any, y: ArrayLike) -> Self:
+        """Learn from texts and their classes.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Of any length; a text without words is allowed.
+        y : array-like, shape [N]
+            Texts, numbers, truth values or dates, 2 to 256 different ones.
+
+        Notes
+        -----
+        Texts that follow each other may share a source, such as a film they are about: leave them in their order, since
+        texts are set aside for validation in blocks of neighbours.
+
+        Ctrl-C ends the fit early: the best so far becomes the model, ``stopped_`` says so, and a warning does. Where
+        there is nothing yet, and after an error, the estimator is as it was before.
+        """
+        self._check_parameters()
+        fitted = self._fit_ngrams(texts, y) if self.architecture == "ngrams" else self._fit_paper(texts, y)
+        for name in ("paper_", "word_graph_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(fitted)
+        if self.stopped_ == "interrupt":
+            warnings.warn("the fit was interrupted: the graph is the best so far", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _fit_ngrams(self, texts: Any, y: ArrayLike) -> dict[str, Any]:
+        monitor = Monitor(1, self.max_time, callbacks=self.callbacks, verbose=self.verbose)
+        documents = prepare(texts)
+        labels, classes = check_labels(y, len(documents))
+        if labels.size > MOST_CLASSES:
+            raise ValueError(
+                f"y has {labels.size} classes, at most {MOST_CLASSES} are possible; join some of them, or leave out "
+                "rare ones" + ("" if labels.dtype.kind in "Ub" else "; are they numbers to be predicted, not classes?")
+            )
+        weights = check_class_weight(self.class_weight, labels, classes)[classes]
+        room = self.max_bytes - size_without_vertices(labels)
+        try:
+            with one_thread():
+                learned = learn(documents, classes, labels.size, weights, room, monitor, self.n_jobs)
+        except RoomError as error:
+            raise ValueError(
+                f"max_bytes = {self.max_bytes} is too small for a vertex for each of the {labels.size} classes; "
+                f"{self.max_bytes + error.n_missing} would do"
+            ) from None
+        return {
+            "classes_": labels,
+            "word_graph_": learned.graph,
+            "settings_": learned.settings,
+            "validation_accuracy_": None if learned.trial is None else learned.trial.accuracy,
+            "history_": monitor.history,
+            "stopped_": monitor.stopped,
+        }
+
+    def _fit_paper(self, texts: Any, y: ArrayLike) -> dict[str, Any]:
+        model = AnchorTextClassifier() if self.architecture == "paper" else clone(self.architecture)
+        began = time.perf_counter()
+
+        def is_late(_: Record) -> bool:
+            return self.max_time is not None and time.perf_counter() - began >= self.max_time
+
+        model.set_params(
+            class_weight=self.class_weight,
+            random_state=self.random_state,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            callbacks=[*check_callbacks(self.callbacks), is_late],
         )
-        embedding.graph.theta_b.requires_grad_(False)
-        network = self._network(embedding)
-        take_over(network, teacher, weights)
-        return network
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of the interrupt, which is told once
+            model.fit(texts, y)
+        model.set_params(callbacks=None)
+        accuracy = max((record.accuracy or 0.0 for record in model.history_ if record.stage == "graph"), default=None)
+        return {
+            "classes_": model.classes_,
+            "paper_": model,
+            "validation_accuracy_": accuracy,
+            "history_": model.history_,
+            "stopped_": model.stopped_,
+        }
 
-    def _train_on_graph(
-        self, network: TextNetwork, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState
-    ) -> TextNetwork:
-        """Return a network over a graph, trained with it."""
-        embedding = network.embedding
-        assert isinstance(embedding, AnchorEmbedding)
-        training = self._training("graph", corpus, classes, random, warm=True)
-        network = training.run(
-            network,
-            [
-                {"params": [embedding.graph.theta_w], "lr": _GRAPH_RATE},
-                {"params": [*network.convolution.parameters(), *network.dense.parameters()], "lr": _RATE},
-            ],
-        )
-        if training.interrupted:
-            self.stopped_ = "interrupt"
-        return network
+    def _check_parameters(self) -> None:
+        check_integer("max_bytes", self.max_bytes, 1, _MOST_BYTES)
+        if self.architecture not in ("ngrams", "paper") and not isinstance(self.architecture, AnchorTextClassifier):
+            raise ValueError(
+                f"architecture must be 'ngrams', 'paper' or an AnchorTextClassifier, got {self.architecture!r}"
+            )
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, above=True)
+        count_threads(self.n_jobs)
+        check_callbacks(self.callbacks)
 
-    def _take(self, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Make what a file holds the model in use."""
-        self._stored = description, arrays
-        self.network_, self.vocabulary_ = codec.decode(description, arrays, self.n_jobs)
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def predict_proba(self, texts: Any) -> NDArray[Any]:
+        """Return the probability of each class, in the order of ``classes_``, shape [N, C].
+
+        Parameters
+        ----------
+        texts : sequence of str
+            One without known words gets what the bias says: how frequent classes are.
+        """
+        check_is_fitted(self, "classes_")
+        if self._is_paper:
+            return self.paper_.predict_proba(texts)
+        scores = self.word_graph_.scores(prepare(texts), self.n_jobs)
+        if scores.shape[1] > 1:
+            return np.asarray(softmax(scores, axis=1))
+        return np.concatenate([expit(-scores), expit(scores)], axis=1)
+
+    def predict(self, texts: Any) -> NDArray[Any]:
+        """Return the most probable class of each text, shape [N]."""
+        best = self.predict_proba(texts).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def explain(self, text: str, label: Any = None, N: int = 10) -> list[Reason]:
+        """Return the vertices that decided, those that say most first.
+
+        Parameters
+        ----------
+        text : str
+        label : optional
+            The class to speak for or against; the predicted one when left out.
+        N : int
+            How many vertices to return at most.
+
+        Examples
+        --------
+        >>> from prodige import GraphTextClassifier
+        >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
+        >>> model = GraphTextClassifier(n_jobs=1).fit(texts, ["good", "good", "bad", "bad"] * 10)
+        >>> reason = model.explain("so warm")[0]
+        >>> reason.vertex, reason.contribution > 0, reason.path[-1]
+        ('warm', True, 'good')
+        """
+        check_is_fitted(self, "classes_")
+        if self._is_paper:
+            raise ValueError("the paper's network does not say why; fit architecture='ngrams' to explain")
+        check_integer("N", N, 1, 2**31)
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, got {shortened(text)}")
+        chosen = self.predict([text])[0] if label is None else label
+        place = np.flatnonzero(self.classes_ == chosen)
+        if place.size != 1:
+            raise ValueError(f"label = {shortened(label)} is none of the {self.classes_.size} classes")
+        return reasons(self.word_graph_, prepare([text])[0], int(place[0]), str(chosen), N)
 
     # -- what is learned ---------------------------------------------------------------------------------------------
 
     @property
+    def _is_paper(self) -> bool:
+        return "paper_" in self.__dict__
+
+    @property
     def graph_(self) -> Graph:
-        """The graph of tokens, hubs and anchors."""
-        check_is_fitted(self, "network_")
-        embedding = self.network_.embedding
-        assert isinstance(embedding, FrozenAnchorEmbedding)
-        return embedding.graph
+        """The graph: vertices, hubs, classes; with the paper's network, tokens, hubs and anchors."""
+        check_is_fitted(self, "classes_")
+        return self.paper_.graph_ if self._is_paper else self.word_graph_.graph()
+
+    @property
+    def vertices_(self) -> list[str]:
+        """The words, beginnings of words, pairs and triples that the graph knows, in the order of its items."""
+        check_is_fitted(self, "classes_")
+        if self._is_paper:
+            return list(self.paper_.vocabulary_.tokens)
+        return list(self.word_graph_.vertices.names)
 
     @property
     def numbers_per_item_(self) -> float:
-        """Numbers in the graph for each token."""
+        """Numbers in the graph for each vertex, as the paper counts."""
         return self.graph_.numbers_per_item
 
     @property
     def size_bytes(self) -> int:
-        """Size of the file that :meth:`save` writes: vocabulary, graph and network."""
-        check_is_fitted(self, "network_")
+        """Size of the file that :meth:`save` writes."""
+        check_is_fitted(self, "classes_")
+        if self._is_paper:
+            return self.paper_.size_bytes
         return container.size("text", *self._encode(), compress=True)
 
     def save(self, path: StrPath) -> None:
@@ -245,49 +346,104 @@ class GraphTextClassifier(Loadable, TextClassifier):
         >>> import tempfile
         >>> from prodige import GraphTextClassifier
         >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
-        >>> model = GraphTextClassifier(random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10)
+        >>> model = GraphTextClassifier(n_jobs=1).fit(texts, [1, 1, 0, 0] * 10)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     model.save(f"{directory}/reviews.prodige")
         ...     loaded = GraphTextClassifier.load(f"{directory}/reviews.prodige")
         >>> bool((loaded.predict_proba(texts) == model.predict_proba(texts)).all())
         True
         """
-        check_is_fitted(self, "network_")
+        check_is_fitted(self, "classes_")
+        if self._is_paper:
+            self.paper_.save(path)
+            return
         container.write(path, "text", *self._encode(), compress=True)
+
+    def _encode(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what a file holds, content and arrays."""
+        graph = self.word_graph_
+        return describe(self.classes_, encoding.encode(graph), graph.levels, graph.bias)
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
         """Return the model that a file holds; ValueError, TypeError or KeyError if its parts do not fit together."""
-        content = contents.content
-        model = cls(**check_saved(content["parameters"]), n_jobs=n_jobs)
-        arrays = codec.split(contents.arrays)
-        codec.check_arrays(arrays)
-        codec.check_size(contents.n_bytes, arrays)
-        n_classes = arrays["dense_bias"].size
-        model.classes_ = codec.decode_classes(content["class_type"], contents.arrays["classes"], n_classes)
-        model._take(content["network"], arrays)
+        content, arrays = contents.content, contents.arrays
+        if content["architecture"] == "paper":
+            paper = AnchorTextClassifier._from_contents(contents, n_jobs)
+            model = cls(architecture=clone(paper), n_jobs=n_jobs)
+            model.__dict__.update(classes_=paper.classes_, paper_=paper)
+            return model
+        if content["architecture"] != "ngrams":
+            raise ValueError(f"there is no architecture {shortened(content['architecture'])}")
+        n_classes = check_integer("n_classes", content["n_classes"], 2, MOST_CLASSES)
+        classes = decode_classes(content["class_type"], arrays["classes"], n_classes)
+        levels, bias = split_numbers(arrays["numbers"], 1 if n_classes == 2 else n_classes)
+        stream = arrays["vertices"]
+        if stream.dtype != np.uint8 or stream.ndim != 1:
+            raise ValueError("vertices should be one row of bytes")
+        graph = encoding.decode(stream.tobytes(), levels, bias)
+        graph.lookup  # refuses vertices that are there twice  # noqa: B018
+        model = cls(max_bytes=max(contents.n_bytes, 1), n_jobs=n_jobs)
+        model.__dict__.update(classes_=classes, word_graph_=graph)
         return model
 
-    def _encode(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what a file holds, content and arrays."""
-        network, arrays = self._stored
-        class_type, classes = codec.encode_classes(self.classes_)
-        parameters = {name: as_json(getattr(self, name)) for name in _SAVED}
-        content = {"parameters": parameters, "class_type": class_type, "network": network}
-        return content, {**codec.joined(arrays), "classes": classes}
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
 
 
-def as_json(value: Any) -> Any:
-    """Return a number as JSON knows it, be it one of Python or of NumPy."""
-    return value.item() if isinstance(value, np.generic) else value
+def reasons(graph: WordGraph, document: str, place: int, label: str, n: int) -> list[Reason]:
+    """Return what the vertices of a text say of the class at a place, those that say most first."""
+    found = graph.find(document)
+    worth = graph.table[found]
+    if worth.shape[1] == 1:
+        said = worth[:, 0] if place == 1 else -worth[:, 0]
+        hub = graph.hubs[found, 0]
+    else:
+        said = worth[:, place] - (worth.sum(axis=1) - worth[:, place]) / (worth.shape[1] - 1)
+        hub = graph.hubs[found, place]
+    said = said / np.sqrt(max(found.size, 1))
+    distance = graph.distance(hub, np.full(hub.size, place))
+    names = graph.vertices.names
+    return [
+        Reason(
+            names[found[row]],
+            float(said[row]),
+            (names[found[row]], f"hub {hub[row]}", label),
+            (graph.stem, float(distance[row])),
+        )
+        for row in np.argsort(-np.abs(said), kind="stable")[:n]
+    ]
 
 
-def check_saved(parameters: Any) -> dict[str, Any]:
-    """Return the parameters that a file holds."""
-    if not isinstance(parameters, dict) or set(parameters) != set(_SAVED):
-        raise ValueError(f"the parameters should be {', '.join(_SAVED)}")
-    for name in _SAVED[1:]:
-        check_integer(name, parameters[name], 1, 2**31 - 1)
-    if type(parameters[_SAVED[0]]) not in (int, float):
-        raise TypeError(f"{_SAVED[0]} must be a number, got {shortened(parameters[_SAVED[0]])}")
-    return parameters
+def describe(
+    classes: NDArray[Any], stream: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return content and arrays of a file."""
+    class_type, packed = encode_classes(classes)
+    content = {"architecture": "ngrams", "class_type": class_type, "n_classes": int(classes.size)}
+    arrays = {
+        "vertices": np.frombuffer(stream, np.uint8),
+        "numbers": np.concatenate([bias, levels]),
+        "classes": packed,
+    }
+    return content, arrays
+
+
+def size_without_vertices(classes: NDArray[Any]) -> int:
+    """Return the bytes of a file that has no vertex, and as many levels as there may be."""
+    n = 1 if classes.size == 2 else classes.size
+    parts = describe(classes, b"", np.linspace(0, 1, 27, dtype=np.float32), np.linspace(0, 1, n, dtype=np.float32))
+    return container.size("text", *parts, compress=True) + _SLACK
+
+
+def split_numbers(numbers: NDArray[Any], n_scores: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the levels and the bias of a file."""
+    if numbers.dtype != np.float32 or numbers.ndim != 1 or not np.isfinite(numbers).all():
+        raise ValueError("levels and bias should be one row of finite numbers")
+    levels, bias = numbers[n_scores:], numbers[:n_scores]
+    if not 1 <= levels.size <= _MOST_LEVELS or (levels[:-1] >= levels[1:]).any():
+        raise ValueError(f"{levels.size} levels should be at least 1 and at most {_MOST_LEVELS}, and rise")
+    return levels, bias

@@ -26,13 +26,16 @@ SPECIAL = ("<pad>", "<unk>")
 
 # Signs that belong to the letter before them, which Python does not count among the letters: accents, Hebrew and
 # Arabic vowels, and the vowels of South and South-East Asia.
-_MARKS = (
+MARKS = (
     r"\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
     r"\u0e31-\u0e3a\u0e47-\u0e4e\u102b-\u103e\u1056-\u1059\u17b4-\u17d3"
 )
 
+# Signs that carry a mood.
+MOODS = r"!?\u2600-\u27bf\U0001f300-\U0001faff"
+
 # Letters and digits with the marks on them, and apostrophes inside (don't, l'été); signs that carry a mood, one by one.
-PATTERN = rf"[^\W_]+(?:(?:[{_MARKS}]|'(?=[^\W_]))[^\W_]*)*|[!?\u2600-\u27bf\U0001f300-\U0001faff]"
+PATTERN = rf"[^\W_]+(?:(?:[{MARKS}]|'(?=[^\W_]))[^\W_]*)*|[{MOODS}]"
 
 # A letter must follow at once, and the end must be near: "a < b" and "<3" are no tags.
 _TAG = re.compile(r"<[/!]?[a-z-][^<>]{0,500}>")

@@ -52,7 +52,7 @@ class PooledConvolution(nn.Module):
 
     >>> import numpy as np
     >>> import torch
-    >>> from prodige.text.convolution import PooledConvolution
+    >>> from prodige.text.paper.convolution import PooledConvolution
     >>> convolution = PooledConvolution(4, 2, kernel_size=3)
     >>> tokens, offsets = np.array([0, 1, 2, 1, 0], np.int32), np.array([0, 3, 5])
     >>> convolution(torch.ones(3, 4), tokens, offsets).shape
@@ -97,7 +97,7 @@ def start(layer: nn.Module, generator: torch.Generator | None) -> None:
     --------
     >>> import torch
     >>> from torch import nn
-    >>> from prodige.text.convolution import start
+    >>> from prodige.text.paper.convolution import start
     >>> layers = [nn.utils.skip_init(nn.Linear, 3, 2) for _ in range(2)]
     >>> for layer in layers:
     ...     start(layer, torch.Generator().manual_seed(0))

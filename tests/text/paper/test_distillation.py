@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from prodige.text.distillation import products, take_over, task_vectors
-from prodige.text.network import Corpus, TextNetwork
+from prodige.text.paper.distillation import products, take_over, task_vectors
+from prodige.text.paper.network import Corpus, TextNetwork
 
 
 def teacher(n_tokens: int = 60, length: int = 8, seed: int = 0) -> TextNetwork:

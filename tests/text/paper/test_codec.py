@@ -11,8 +11,8 @@ from torch import nn
 
 from prodige import AnchorEmbedding, Graph, GraphEmbedding
 from prodige.learning.anchors import FrozenAnchorEmbedding
-from prodige.text.codec import alphabetical, decode, encode, quantize
-from prodige.text.network import TextNetwork
+from prodige.text.paper.codec import alphabetical, decode, encode, quantize
+from prodige.text.paper.network import TextNetwork
 from prodige.text.vocabulary import Vocabulary
 
 WORDS = [f"w{number}" for number in np.random.RandomState(0).permutation(300)]
@@ -41,7 +41,7 @@ def test_round_trip(network: TextNetwork) -> None:
         assert (after - before).abs().max() < 0.1  # of a spread of 1
         assert decoded.embedding(torch.tensor([0])).tolist() == [[0.0] * 7]
     encoded = (VOCABULARY.encode(["w1 w2 w3", "", "w9"]), vocabulary.encode(["w1 w2 w3", "", "w9"]))
-    from prodige.text.network import Corpus
+    from prodige.text.paper.network import Corpus
 
     first, second = (one.predict(Corpus(*ids)) for one, ids in zip((network, decoded), encoded, strict=True))
     torch.testing.assert_close(second, first, rtol=0.05, atol=0.05)

@@ -13,14 +13,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from prodige._validation import check_integer
 from prodige.progress import Callback, Record, Stopped, check_callbacks, tell
-from prodige.text.network import Corpus, Examples, TextNetwork, Training, gradients
+from prodige.text.labels import check_class_weight, check_labels
+from prodige.text.paper.network import Corpus, Examples, TextNetwork, Training, gradients
 from prodige.text.vocabulary import PADDING, Vocabulary, check_texts
 from prodige.text.words import PPMI, GloVe, NoPairsError
 from prodige.text.wordvectors import WordVectors
@@ -32,10 +32,6 @@ _FEW = 40
 TEACHER_RATE = 1e-3
 # Spread of the vectors at the start.
 _SPREAD = 0.5
-# Kinds of labels that a file can hold, as NumPy names them.
-_LABELS = "biufUM"
-# Bytes that the labels of all texts may take.
-_MOST_LABELS = 2**32
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -83,7 +79,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_parameters()
         # All is learned by a copy: a fit that fails leaves this model as it was.
         fitted = copy.copy(self)
-        fitted.classes_, fitted._class_weights = labels, check_class_weight(self.class_weight, labels, classes)
+        fitted.classes_ = labels
+        fitted._class_weights = torch.tensor(check_class_weight(self.class_weight, labels, classes)).float()
         # The texts set aside must not change from one stage to the next, or the later one would learn from them.
         fitted._split_seed = check_random_state(self.random_state).randint(2**31 - 1)
         fitted.history_, fitted.stopped_ = [], "finished"
@@ -203,66 +200,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise ValueError(f"validation_fraction must be between 0 and 1, got {self.validation_fraction!r}")
         count_threads(self.n_jobs)
         check_callbacks(self.callbacks)
-
-
-def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes, and the number of its class for each text."""
-    if isinstance(y, (list, tuple)):  # NumPy gives every text the room of the longest
-        longest = max((len(label) for label in y if isinstance(label, str)), default=0)
-        if 4 * longest * len(y) > _MOST_LABELS:
-            raise ValueError(
-                f"y has {len(y)} labels, one of {longest} letters: together they take "
-                f"{4 * longest * len(y) / 2**30:.3g} GiB; give shorter labels, numbers for example"
-            )
-    labels = column_or_1d(y, warn=True)
-    if labels.size != n_texts:
-        raise ValueError(f"y must have one label per text ({n_texts}), got {labels.size}")
-    missing = [place for place, label in enumerate(labels) if label is None or label != label]
-    if missing:
-        raise ValueError(
-            f"y[{missing[0]}] = {labels[missing[0]]} ({len(missing)} such labels) is no class; drop the text"
-        )
-    if labels.dtype.kind == "O":  # as columns of pandas often are, whatever is in them
-        kinds = sorted({"str" if isinstance(label, str) else type(label).__name__ for label in labels})
-        if len(kinds) > 1:
-            raise TypeError(f"y has labels of different types ({', '.join(kinds)}); make them all strings")
-        labels = np.array(labels.tolist())
-    if labels.dtype.kind not in _LABELS or (labels.dtype.kind == "f" and labels.dtype.itemsize > 8):
-        found = type(labels[0]).__name__ if labels.dtype.kind == "O" else labels.dtype
-        raise TypeError(
-            f"y has labels of type {found}, which a file cannot hold; make them texts, numbers or dates of NumPy"
-        )
-    check_classification_targets(labels)
-    classes, numbers = np.unique(labels, return_inverse=True)
-    if classes.size < 2:
-        raise ValueError(f"y has one class only, {classes[0]!r}: there is nothing to tell apart")
-    return classes, numbers.astype(np.int64)
-
-
-def check_class_weight(
-    class_weight: str | Mapping[Any, float] | None, labels: NDArray[Any], classes: NDArray[np.int64]
-) -> torch.Tensor:
-    """Return the weight of each class in the loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prodige.text.base import check_class_weight
-    >>> check_class_weight({"good": 3}, np.array(["bad", "good"]), np.array([0, 1, 1]))
-    tensor([1., 3.])
-    """
-    if class_weight is not None and not isinstance(class_weight, (str, Mapping)):
-        raise TypeError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
-    if isinstance(class_weight, Mapping):
-        for label, weight in class_weight.items():
-            if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
-                raise TypeError(f"class_weight[{label!r}] must be a number, got {weight!r}")
-            if not 0 < np.float32(weight) < np.inf:
-                raise ValueError(
-                    f"class_weight[{label!r}] must be a finite number above 0, got {weight!r}; "
-                    "leave out the texts of a class that is not to count"
-                )
-    return torch.tensor(compute_class_weight(class_weight, classes=labels, y=labels[classes])).float()
 
 
 def split(classes: NDArray[np.int64], fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,7 +1,7 @@
 """TextNetwork: the paper's network over texts, whatever embeds the tokens, and how it is trained.
 
 Tokens become vectors, a convolution of a few filters slides over them, the maximum over positions goes through a ReLU
-and a dense layer. Texts need no padding and are not cut: see :mod:`prodige.text.convolution`.
+and a dense layer. Texts need no padding and are not cut: see :mod:`prodige.text.paper.convolution`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from prodige.progress import Bar, Record
-from prodige.text.convolution import PooledConvolution, start
+from prodige.text.paper.convolution import PooledConvolution, start
 
 BATCH = 64
 # Tokens that a training step does not see, and filters whose answers it does not see.
@@ -49,7 +49,7 @@ class Corpus:
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.text.network import Corpus
+    >>> from prodige.text.paper.network import Corpus
     >>> corpus = Corpus(np.array([5, 6, 7], np.int32), np.array([0, 1, 3]))
     >>> corpus.take(np.array([1])).tokens
     array([6, 7], dtype=int32)
@@ -93,7 +93,7 @@ class TextNetwork(nn.Module):
     --------
     >>> import numpy as np
     >>> from torch import nn
-    >>> from prodige.text.network import Corpus, TextNetwork
+    >>> from prodige.text.paper.network import Corpus, TextNetwork
     >>> network = TextNetwork(nn.Embedding(10, 4), n_classes=3)
     >>> network(Corpus(np.array([5, 6, 7], np.int32), np.array([0, 1, 3]))).shape
     torch.Size([2, 3])
@@ -298,7 +298,7 @@ def gradients() -> Iterator[None]:
     Examples
     --------
     >>> import torch
-    >>> from prodige.text.network import gradients
+    >>> from prodige.text.paper.network import gradients
     >>> with torch.no_grad(), gradients():
     ...     torch.is_grad_enabled()
     True

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prodige.text.network import TextNetwork
+from prodige.text.paper.network import TextNetwork
 
 # Directions of the products that are kept.
 _MOST_DIRECTIONS = 30

@@ -13,8 +13,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from prodige.progress import Record
-from prodige.text import network as text_network
-from prodige.text.network import Average, Corpus, Dropout, Examples, TextNetwork, Training, batches, split_by_length
+from prodige.text.paper import network as text_network
+from prodige.text.paper.network import (
+    Average,
+    Corpus,
+    Dropout,
+    Examples,
+    TextNetwork,
+    Training,
+    batches,
+    split_by_length,
+)
 
 
 def corpus_of(*texts: list[int]) -> Corpus:

@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prodige.graph.container import pack_texts, unpack_texts
 from prodige.graph.graph import Graph
 from prodige.graph.header import shortened
 from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
-from prodige.text.network import TextNetwork
+from prodige.text.paper.network import TextNetwork
 from prodige.text.vocabulary import PADDING, PATTERN, SPECIAL, Vocabulary
 
 Arrays = dict[str, NDArray[Any]]
@@ -31,20 +30,12 @@ _FILTER_STEPS = 127
 _MOST_HUBS = 2**16
 _MOST_EDGES = 255
 
-# The most bytes of words in a vocabulary, of a table that predicting takes, and of labels. Small files have less room:
+# The most bytes of words in a vocabulary, and of a table that predicting takes. Small files have less room:
 # a word has one or two edges and takes about three bytes of a file, and a usual table thirty times as many as the file.
 MAX_WORDS = 2**25
 MAX_TABLE = 2**32
-_MOST_LABELS = 2**28
 _MOST_EDGES_PER_BYTE = 16
 _MOST_TABLE_PER_BYTE = 2**13
-
-# Types of labels that a file can hold.
-_CLASS_TYPES = {
-    *("U", "b1", "f2", "f4", "f8"),
-    *(f"{kind}{n_bytes}" for kind in "iu" for n_bytes in (1, 2, 4, 8)),
-    *(f"M8[{unit}]" for unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")),
-}
 
 # Type and number of dimensions of every array of a network.
 KINDS = {
@@ -183,7 +174,7 @@ def joined(arrays: Arrays) -> Arrays:
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.text.codec import KINDS, joined
+    >>> from prodige.text.paper.codec import KINDS, joined
     >>> list(joined({name: np.zeros((1,) * n_dimensions, kind) for name, (kind, n_dimensions) in KINDS.items()}))
     ['tokens', 'filters', 'edges', 'numbers']
     """
@@ -279,7 +270,7 @@ def check_tables(n_items: int, n_anchors: int, n_filters: int, kernel_size: int,
 
     Examples
     --------
-    >>> from prodige.text.codec import MAX_TABLE, check_tables
+    >>> from prodige.text.paper.codec import MAX_TABLE, check_tables
     >>> check_tables(32_000, 32, 32, 5, MAX_TABLE)
     """
     needed = 4 * n_items * max(n_anchors, n_filters * kernel_size)
@@ -301,47 +292,6 @@ def check_words(vocabulary: Vocabulary) -> None:
         )
 
 
-def encode_classes(classes: NDArray[Any]) -> tuple[str, NDArray[Any]]:
-    """Return the type of labels and an array of them for a file; :func:`decode_classes` reads it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prodige.text.codec import encode_classes
-    >>> encode_classes(np.array(["2019-12-08", "2019-12-14"], dtype="datetime64[D]"))
-    ('M8[D]', array([18238, 18244]))
-    """
-    kind = "U" if classes.dtype.kind == "U" else classes.dtype.str[1:]
-    if kind not in _CLASS_TYPES:
-        raise TypeError(f"labels of type {classes.dtype} cannot be saved; make them texts or numbers")
-    if classes.nbytes > _MOST_LABELS:
-        raise ValueError(
-            f"{classes.size} different labels, the longest of {classes.dtype.itemsize // 4} letters, take "
-            f"{classes.nbytes} bytes, more than {_MOST_LABELS}; give shorter labels, numbers for example"
-        )
-    if kind == "U":
-        return kind, pack_texts(classes.tolist())
-    return kind, classes.astype(np.int64) if kind[0] == "M" else classes
-
-
-def decode_classes(kind: Any, array: NDArray[Any], n: int) -> NDArray[Any]:
-    """Return ``n`` labels, different and in order, of one of the types that are written."""
-    if kind not in _CLASS_TYPES:
-        raise ValueError(f"classes of type {shortened(kind)} are not known")
-    if kind == "U":
-        texts = unpack_texts(array, n)
-        if 4 * n * max(map(len, texts), default=0) > _MOST_LABELS:
-            raise ValueError("the classes are too long")
-        classes = np.array(texts)
-    else:
-        if array.dtype != np.dtype(np.int64 if kind[0] == "M" else kind) or array.shape != (n,):
-            raise ValueError(f"{n} classes of type {kind} are not an array of {array.dtype} of shape {array.shape}")
-        classes = array.astype(kind)
-    if not (classes[:-1] < classes[1:]).all():
-        raise ValueError("the classes are not in order")
-    return classes
-
-
 def alphabetical(vocabulary: Vocabulary) -> NDArray[np.int64]:
     """Return token ids in alphabetical order, after padding and unknown."""
     words = range(len(SPECIAL), len(vocabulary))
@@ -354,7 +304,7 @@ def quantize(values: NDArray[np.float32], n_steps: int) -> tuple[NDArray[np.uint
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.text.codec import quantize
+    >>> from prodige.text.paper.codec import quantize
     >>> quantize(np.array([1.0, 2.0, 3.0], np.float32), 4)
     (array([0, 2, 4], dtype=uint8), 1.0, 0.5)
     """

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from prodige import _core
-from prodige.text.convolution import PooledConvolution
+from prodige.text.paper.convolution import PooledConvolution
 
 IN, OUT = 6, 4
 
