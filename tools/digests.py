@@ -17,6 +17,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from prodige import AnchorEmbedding, DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
+from prodige.recommendation.parameters import EDGES
 from prodige.text.paper import AnchorTextClassifier
 from prodige.text.words import PPMI, GloVe
 
@@ -64,9 +65,11 @@ def fits(n_jobs: int) -> Iterator[tuple[str, list[NDArray[np.generic]]]]:
 
     own = np.arange(300)[:, None] % 5 == np.arange(80) % 5
     tastes = csr_array(random.random((300, 80)) < np.where(own, 0.5, 0.02))
-    for edges in ("hubs", "normal", "bipartite", "random"):
+    for edges in EDGES:
         recommender = GraphRecommender(edges=edges, random_state=0, n_jobs=n_jobs).fit(tastes)
-        yield f"recommender, {edges}", [*recommender.graph_.edges, *recommender.recommend(np.arange(300), tastes)]
+        graph = recommender.graph_
+        parts = graph.edges if isinstance(graph, Graph) else (graph.codes, graph.lengths)
+        yield f"recommender, {edges}", [*parts, *recommender.recommend(np.arange(300), tastes)]
 
     words = np.array([f"word{number}" for number in range(300)])
     labels = np.arange(200) % 2

@@ -46,8 +46,8 @@ def test_distances_are_those_of_the_graph(shape: tuple[int, int, int], seed: int
     assert edges.min() >= 0
     assert edges.max() <= 3 * edges.min() * (1 + 1e-6)
     assert distances.max() <= factor.reach * (1 + 1e-6)
-    g, h = np.indices(edges.shape).reshape(2, -1)
-    weights = csr_array((edges.ravel().astype(float), (g, n_first + h)), shape=(factor.n_hubs, factor.n_hubs))
+    rows, columns = np.indices(edges.shape).reshape(2, -1)
+    weights = csr_array((edges.ravel().astype(float), (rows, n_first + columns)), shape=(factor.n_hubs, factor.n_hubs))
     truth = dijkstra(weights, directed=False)
     np.testing.assert_allclose(distances, truth, rtol=1e-5, atol=1e-6 * scale**2)
     np.testing.assert_allclose(factor.graph.distances(), distances, rtol=1e-5, atol=1e-6 * scale**2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse import random as random_array
 
-from prodige import GraphRecommender, _core
+from prodige import GraphRecommender, ProductGraph, _core
 from prodige.graph import container
 from prodige.graph.container import FileFormatError
 from prodige.recommendation.plan import Budget, group_directions, make_plan, rates
@@ -93,9 +93,8 @@ def test_words_are_the_best_of_all(seed: int) -> None:
     assert loss == pytest.approx(total, rel=1e-4, abs=1e-2)
     np.testing.assert_allclose(matrices, np.concatenate([a.ravel() for a, _ in sums]), rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(rights, np.concatenate([b.ravel() for _, b in sums]), rtol=1e-3, atol=1e-2)
-    for one, other in zip(
-        (found, matrices, rights), np.array(fit.choose_words(*arguments, 3), object)[[0, 2, 3]], strict=True
-    ):
+    again: Any = fit.choose_words(*arguments, 3)
+    for one, other in zip((found, matrices, rights), (again[0], again[2], again[3]), strict=True):
         assert one.tobytes() == other.tobytes()
 
 
@@ -154,7 +153,7 @@ def test_groups_share_the_rates(values: list[float], n_groups: int, bits: float)
     assert deserved.sum() == pytest.approx(n_groups * bits)
     assert (np.diff(deserved) <= 1e-9).all()
     for grouping in ("consecutive", "dealt"):
-        groups = group_directions(spectrum, n_groups, bits, grouping)  # type: ignore[arg-type]
+        groups = group_directions(spectrum, n_groups, bits, grouping)
         assert sorted(np.concatenate(groups).tolist()) == np.flatnonzero(deserved > 0).tolist()
         assert all(group.size for group in groups)
 
@@ -166,7 +165,7 @@ def test_files_are_within_the_budget(bits: float | None, numbers: float | None, 
     assert model.bits_per_item_ <= (bits or np.inf)
     assert model.numbers_per_item_ <= (numbers or np.inf)
     budget = Budget(bits, numbers, 150, 60, store_users)
-    plan = make_plan(budget, 0.8 ** np.arange(16), 16, 16, "dealt")
+    plan = make_plan(budget, 0.8 ** np.arange(16.0), 16, 16, "dealt")
     assert plan is None or budget.cost(plan) <= budget.total
 
 
@@ -254,6 +253,7 @@ def test_explanations(model: GraphRecommender, train: csr_array) -> None:
     assert {name for name, _ in found.items} == {f"item {x}" for x in met}
     assert [share for _, share in found.items] == sorted((share for _, share in found.items), reverse=True)
     assert sum(share for _, share in found.factors) > 0
+    assert isinstance(model.graph_, ProductGraph)
     assert len(found.factors) == model.graph_.n_factors
     with pytest.raises(IndexError, match="is not an item"):
         model.explain(4, 40)

@@ -51,7 +51,8 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> GraphRecommender:
     random = np.random.default_rng(0)
     ends = [(v, 80 + 2 * (v >= 60) + v % 2) for v in range(80)] + [(80, 82), (80, 83), (81, 82), (81, 83)]
     weights = np.where(np.arange(84) < 80, random.uniform(0.5, 1, 84), [0.1] * 81 + [5, 5, 0.1])
-    graph = Graph.from_edges(*zip(*ends, strict=True), weights, n_vertices=84, n_items=80)
+    i, j = np.array(ends).T
+    graph = Graph.from_edges(i, j, weights, n_vertices=84, n_items=80)
     path = tmp_path_factory.mktemp("old") / "old.prodige"
     metadata = {"model": "GraphRecommender", "n_users": 60, "numbers_per_item": 4.0, "edges": "hubs"}
     write_old(path, graph, metadata)
@@ -708,6 +709,7 @@ def test_labels_of_any_length_are_saved(train: csr_array, tmp_path: Path) -> Non
 )
 def test_files_that_are_not_models(old: GraphRecommender, tmp_path: Path, change: dict[str, Any], message: str) -> None:
     metadata = {"model": "GraphRecommender", "n_users": 60, "numbers_per_item": 4.0, "edges": "hubs"}
+    assert isinstance(old.graph_, Graph)
     write_old(tmp_path / "x.prodige", old.graph_, metadata | change)
     with pytest.raises(FileFormatError, match=message):
         GraphRecommender.load(tmp_path / "x.prodige")
@@ -745,6 +747,7 @@ def test_the_files_of_version_1_are_read_for_ever(old: GraphRecommender, tmp_pat
     path = tmp_path / "old.prodige"
     labels = {"user_labels": None, "item_labels": [f"Stück {x}" for x in range(20)]}
     metadata = {"model": "GraphRecommender", "n_users": 60, "numbers_per_item": 4.0, "edges": "hubs", **labels}
+    assert isinstance(old.graph_, Graph)
     write_old(path, old.graph_, metadata)
     for loaded in (GraphRecommender.load(path, n_jobs=1), prodige.load(path, n_jobs=1)):
         assert isinstance(loaded, GraphRecommender)

@@ -208,7 +208,7 @@ def test_forged_files(changes: dict[str, Any], message: str, model: GraphTextCla
 @given(noise=st.binary(min_size=1, max_size=64))
 def test_any_stream(noise: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("noise") / "m.prodige"
-    arrays = {
+    arrays: dict[str, Any] = {
         "vertices": np.frombuffer(noise, np.uint8),
         "numbers": np.array([0, 1, 2], np.float32),
         "classes": np.array([0, 1]),
@@ -268,7 +268,7 @@ def test_the_network_of_the_paper(tmp_path: Path) -> None:
     assert (found.size_bytes, found.graph_.n_edges) == (alone.size_bytes, alone.graph_.n_edges)
     assert found.vertices_[:2] == ["<pad>", "<unk>"]
     found.save(tmp_path / "m.prodige")
-    loaded = prodige.load(tmp_path / "m.prodige", 1)
+    loaded: Any = prodige.load(tmp_path / "m.prodige", 1)
     np.testing.assert_array_equal(loaded.predict_proba(texts), found.predict_proba(texts))
     assert loaded.architecture.n_filters == 4
     with pytest.raises(ValueError, match="does not say why"):

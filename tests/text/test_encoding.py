@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,10 +42,9 @@ def test_no_vertices() -> None:
 
 def test_words_of_any_script() -> None:
     words = sorted(["été", "日本", "😀", "e\u0301", "a", "z" * 255], key=str.encode)
-    none = np.zeros(0, np.int64)
     vertices = Vertices(words, np.ones(6, bool), ["größe"], np.zeros((0, 2), np.int32), np.zeros((0, 3), np.int32))
-    graph = WordGraph(vertices, np.arange(7), np.zeros(7, int), np.zeros(7, int), np.ones(1, np.float32), none[:1])
-    graph = replace(graph, bias=np.zeros(1, np.float32))
+    zeros = np.zeros(7, int)
+    graph = WordGraph(vertices, np.arange(7), zeros, zeros, np.ones(1, np.float32), np.zeros(1, np.float32))
     assert_equal(decode(encode(graph), graph.levels, graph.bias), graph)
 
 

@@ -37,6 +37,7 @@ def test_a_callback_ends_it() -> None:
     monitor = Monitor(1, callbacks=[lambda record: record.step == 1])
     learned = run(monitor)
     assert (len(monitor.history), monitor.stopped) == (2, "callback")
+    assert learned.trial is not None
     assert learned.graph is learned.trial.graph
 
 
@@ -44,6 +45,7 @@ def test_no_time_for_another_trial() -> None:
     monitor = Monitor(1, max_time=1e-6)
     learned = run(monitor)
     assert (len(monitor.history), monitor.stopped) == (1, "finished")
+    assert learned.trial is not None
     assert learned.graph is learned.trial.graph
 
 
@@ -61,6 +63,7 @@ def test_an_interrupt(where: tuple[type, str], monkeypatch: pytest.MonkeyPatch) 
     monitor = Monitor(1)
     learned = run(monitor)
     assert monitor.stopped == "interrupt"
+    assert learned.trial is not None
     assert learned.graph is learned.trial.graph
     if where[1] == "_attempt":
         with pytest.raises(KeyboardInterrupt):  # before there is anything

@@ -68,7 +68,12 @@ def test_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_trials(n_classes: int) -> None:
     problem, documents = make_problem(n_classes, 700)
     trials: list[Trial] = []
-    selection = Selection(problem, documents, lambda trial: bool(trials.append(trial)) or len(trials) == 3)
+
+    def report(trial: Trial) -> bool:
+        trials.append(trial)
+        return len(trials) == 3
+
+    selection = Selection(problem, documents, report)
     selection.run(START)
     assert len(trials) == 3  # as the report wanted
     assert selection.best in trials

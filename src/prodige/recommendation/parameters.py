@@ -13,7 +13,7 @@ from prodige.recommendation.plan import Budget, check_budget, least_bits
 from prodige.threads import count_threads
 
 EdgeKind = Literal["product", "normal", "bipartite", "random"]
-EDGES = ("product", "normal", "bipartite", "random")
+EDGES: tuple[EdgeKind, ...] = ("product", "normal", "bipartite", "random")
 OLD_EDGES = ("hubs",)  # of files that were written before
 
 BITS = 64.0  # where no budget is given
