@@ -28,8 +28,8 @@ from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
 from prodige.threads import count_threads, one_thread
 
-N_STEPS = 29  # about as many as there are: trials, alternations and rounds
-_N_TRIALS = 14  # at most
+N_STEPS = 31  # about as many as there are: trials, alternations and rounds
+_N_TRIALS = 16  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
 _RANK = 32  # to begin with
@@ -300,7 +300,9 @@ def make_product(users: Words | None, items: Words, bias: NDArray[np.float32], p
         lengths = Grid.round(wish.max() - wish, plan.length_bits)
         return ProductGraph.from_factors([GeometricFactor(grid) for grid in grids], items.codes, lengths, 2, 2)
     factors = [
-        BipartiteFactor(Grid.round(mine, plan.word_bits), grid) for mine, grid in zip(users.books, grids, strict=True)
+        # A side of users has two hubs at least, also where there is one user.
+        BipartiteFactor(Grid.round(mine if len(mine) > 1 else np.repeat(mine, 2, axis=0), plan.word_bits), grid)
+        for mine, grid in zip(users.books, grids, strict=True)
     ]
     n_users = len(users.codes)
     rounded = Grid.round(bias.max() - bias, plan.length_bits)

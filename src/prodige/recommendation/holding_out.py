@@ -16,15 +16,15 @@ from scipy.stats import binom
 
 from prodige.recommendation.sides import Floats, Sides
 
-_N_HELD_OUT = 4000  # interactions that settings are judged by
+_N_HELD_OUT = 8000  # interactions that settings are judged by
 _MOST_SHARE = 0.1  # of a user's interactions that are held out
 _MOST_INTERACTIONS = 1_500_000  # of the users that are looked at
-_MOST_USERS = 6000  # that codes are tried on
+_MOST_USERS = 8000  # that codes are tried on
 _BLOCK = 1 << 22  # scores at a time
 _N_SAMPLED = 99
 _LENGTH = 10  # of a sampled list
 _FULL_LENGTH = 100
-_FULL_WEIGHT = 0.5  # of the full ranking beside the sampled one
+_FULL_WEIGHT = 0.25  # of the full ranking beside the sampled one
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,8 @@ def make_plan(
     length_bits = LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS
     for n_factors in range(min(_MOST_FACTORS, len(spectrum)), 0, -1):
         groups = group_directions(spectrum, n_factors, bits, grouping)
+        if not sum(map(len, groups)):
+            return None  # one word says nothing
         plan = Plan(tuple(tuple(map(int, group)) for group in groups), user_words, item_words, WORD_BITS, length_bits)
         if budget.cost(plan) <= budget.total:
             return plan
@@ -139,8 +141,7 @@ def make_plan(
 
 def least_plan(budget: Budget) -> Plan:
     """Return the smallest plan there is: one factor of one direction, with two hubs on either side."""
-    n_users, n_items = min(2, budget.n_users), min(2, budget.n_items)
-    return Plan(((0,),), n_users, n_items, WORD_BITS, LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS)
+    return Plan(((0,),), 2, 2, WORD_BITS, LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS)
 
 
 def least_bits(n_users: int, n_items: int, store_users: bool) -> float:

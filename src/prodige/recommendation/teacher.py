@@ -37,8 +37,8 @@ class TeacherSettings:
     """
 
     rank: int = 64
-    alpha: float = 0.02
-    penalty: float = 0.02
+    alpha: float = 0.015
+    penalty: float = 0.015
 
 
 @dataclass(frozen=True)
