@@ -38,7 +38,7 @@ def pruned(weights: csr_array, budget: float, weight_bits: int, by_row: bool = F
     """
     order = ranks(weights, by_row)
     low, high = 0, int(weights.nnz)
-    while low < high:  # more entries never take fewer bits
+    while low < high:  # but for a few bits of rounding, more entries take more
         middle = (low + high + 1) // 2
         if table_bits(taken(weights, order, middle), weight_bits) <= budget:
             low = middle
