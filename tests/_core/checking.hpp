@@ -182,6 +182,7 @@ class Runner {
 
 // -- the other files
 
+void run_alternating_tests(Runner& runner);
 void run_codes_tests(Runner& runner);
 void run_flows_tests(Runner& runner);
 void run_product_tests(Runner& runner);

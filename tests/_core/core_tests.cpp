@@ -2504,6 +2504,7 @@ int run_all() {
     RUN(test_stress_of_graphs);
     RUN(test_stress_has_the_same_bits_for_any_jobs);
     RUN(test_attach);
+    run_alternating_tests(runner);
     run_codes_tests(runner);
     run_flows_tests(runner);
     run_product_tests(runner);

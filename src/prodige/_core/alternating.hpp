@@ -1,9 +1,9 @@
 // Alternating least squares over interactions: the vector of a user given those of its items, and the other way round.
 //
-// A row is a user or an item, its partners are what it interacted with. With y the partners' vectors, w the weight of an
-// interaction and s what the product x·y should be, the squared error of a row is a quadratic form of its vector x:
-// matrix A = gram + Σ w y yᵀ + ridge, right-hand side t = extra + Σ w s y. Either x is free, and solves A x = t; or it is
-// made of words, one of each codebook, and all words of a codebook are compared at once.
+// A row is a user or an item, its partners are what it interacted with. With y the partners' vectors, w the weight of
+// an interaction and s what the product x·y should be, the squared error of a row is a quadratic form of its vector x:
+// matrix A = gram + Σ w y yᵀ + ridge, right-hand side t = extra + Σ w s y. Either x is free, and solves A x = t; or it
+// is made of words, one of each codebook, and all words of a codebook are compared at once.
 #pragma once
 
 #include <cstdint>

@@ -50,9 +50,8 @@ class RowFit {
         if (ridge) check_size("ridge", ridge->size(), n_rows());
         if (extra) check_size("extra", extra->shape(0), n_rows());
         if (extra) check_size("a row of extra", extra->shape(1), n);
-        return {interactions(), matrix(vectors),
-                {gram.data(), gram.size()}, view(targets),
-                view(ridge),    extra ? matrix(*extra) : Matrix<const float>{nullptr, 0, n}};
+        return {interactions(), matrix(vectors), {gram.data(), gram.size()},
+                view(targets),  view(ridge),     extra ? matrix(*extra) : Matrix<const float>{nullptr, 0, n}};
     }
 
    private:

@@ -146,7 +146,8 @@ struct RowKernels {
     // to += scale * from
     void (*add_scaled)(std::size_t n, float scale, const float* from, float* to);
     float (*dot)(std::size_t n, const float* a, const float* b);
-    // Of words [coordinate][word], a multiple of 16 of them, the one with the least quadratic form, the first of equals.
+    // Of words [coordinate][word], a multiple of 16 of them, the one with the least quadratic form, the first of
+    // equals.
     std::size_t (*best_word)(const float* words, std::size_t n_words, std::size_t size, const float* form,
                              const float* slope);
     // The first place from `start` on whose value is above a bound; n where there is none.

@@ -32,7 +32,7 @@ N_STEPS = 31  # about as many as there are: trials, alternations and rounds
 _N_TRIALS = 16  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
-_RANK = 32  # to begin with
+_RANK_SHARE = 0.4  # of the root of the number of users and items, at most, is the rank to begin with
 _N_TRIAL_ALTERNATIONS = 7
 _N_ALTERNATIONS = 12
 _N_ROUNDS = 3
@@ -71,7 +71,7 @@ class ProductFit:
         self.random = random
         self.n_jobs = n_jobs
         self.sides = Sides.of(self.interactions)
-        self.shape = first_shape(budget, min(_RANK, largest_rank(interactions)))
+        self.shape = first_shape(budget, first_rank(budget, interactions))
         self.teacher: Teacher | None = None
         self.coding: Coding | None = None
 
@@ -245,7 +245,7 @@ def change_grouping(fit: ProductFit, direction: int) -> Shape | None:
     return None if fit.shape.grouping == grouping else replace(fit.shape, grouping=grouping)
 
 
-CHANGES = (change_words, change_alpha, change_penalty, change_rank, change_grouping, change_items)
+CHANGES = (change_words, change_rank, change_alpha, change_penalty, change_grouping, change_items)
 
 
 def first_shape(budget: Budget, rank: int) -> Shape:
@@ -281,6 +281,13 @@ def plan_for(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Pla
 def largest_rank(interactions: csr_array) -> int:
     """Return the largest rank that is worth trying."""
     return max([rank for rank in _RANKS if rank <= min(interactions.shape) // 2], default=_RANKS[0])
+
+
+def first_rank(budget: Budget, interactions: csr_array) -> int:
+    """Return a rank to begin with: about a bit for each direction, and fewer where there are few users and items."""
+    bits = 8 * (budget.numbers or 0) if budget.bits is None else budget.bits
+    wish = min(bits, _RANK_SHARE * sum(interactions.shape) ** 0.5, largest_rank(interactions), 64)
+    return max([rank for rank in _RANKS if rank <= wish], default=_RANKS[0])
 
 
 def constants_of(settings: TeacherSettings, balanced: Balanced, scale: float) -> Constants:

@@ -57,7 +57,8 @@ def place_items(vectors: Vectors, n_items: int, items: Ids, rows: csr_array, n_j
     lengths = graph.lengths[n_users:]
     wish = np.zeros(n_items)
     wish[: vectors.n_items] = lengths
-    wish[items] = lengths.mean(dtype=np.float64) - bias
+    # What nobody met is as far as any item.
+    wish[items] = np.where(np.diff(rows.indptr) > 0, lengths.mean(dtype=np.float64) - bias, lengths.max())
     grid = graph.length_grid
     assert grid is not None
     levels = np.concatenate([np.zeros(n_users, np.uint16), grid.nearest(wish).levels])

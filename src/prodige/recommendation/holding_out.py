@@ -24,7 +24,7 @@ _BLOCK = 1 << 22  # scores at a time
 _N_SAMPLED = 99
 _LENGTH = 10  # of a sampled list
 _FULL_LENGTH = 100
-_FULL_WEIGHT = 0.25  # of the full ranking beside the sampled one
+_FULL_WEIGHT = 0.5  # of the full ranking beside the sampled one
 
 
 @dataclass(frozen=True)
