@@ -128,7 +128,13 @@ def recommend(
         if output is not None:
             check_output(source, output, force)
         model = GraphRecommender(
-            bits, numbers, edges.value, not items_only, random_state=seed, n_jobs=jobs, max_time=max_time
+            bits_per_item=bits,
+            numbers_per_item=numbers,
+            edges=edges.value,
+            store_users=not items_only,
+            max_time=max_time,
+            random_state=seed,
+            n_jobs=jobs,
         )
         known = learn(task, model, read_pairs(source, columns, header))
     figures = {"input": str(source), **known.figures, "recommendations": ask(known, task.users, k)}

@@ -309,8 +309,9 @@ class Coded:
             if 2**bits > least:
                 continue
             room = [n for n in range(1, width + 1) if self.size(bench, width, n, bits) <= budget]
-            if room:
-                yield {"codes": room[-1], "bits": bits, "coordinates": width // room[-1] * room[-1], "rank": width}
+            # As many codes as there is room for, and as many as use every coordinate.
+            for n_codes in sorted({*room[-1:], *[n for n in room if width % n == 0][-1:]}):
+                yield {"codes": n_codes, "bits": bits, "coordinates": width // n_codes * n_codes, "rank": width}
 
     @staticmethod
     def size(bench: Bench, width: int, n_codes: int, bits: int) -> float:
