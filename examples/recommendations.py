@@ -1,6 +1,6 @@
 """Recommendations: six groups of users with tastes of their own, found from who interacted with what.
 
-600 users and 120 items share one graph of four numbers a vertex. What is near a user and new to it is recommended. One
+600 users and 120 items share one graph of 64 bits a vertex. What is near a user and new to it is recommended. One
 item of every user is held out beforehand; the table says how often it is among the ten nearest.
 """
 
@@ -34,7 +34,7 @@ def main(folder: Path = Path("demo")) -> None:
     train_matrix = csr_array(train.astype(np.float32))
 
     # The same question to all: is the item that was set aside among the ten that are recommended?
-    model = GraphRecommender(numbers_per_item=4, random_state=0)
+    model = GraphRecommender(bits_per_item=64, random_state=0)
     for name, recommender in {"popularity": Popularity(), "SVD": SVD(4, random_state=0), "graph": model}.items():
         recommender.fit(train_matrix)
         ids, _ = recommender.recommend(tested, train_matrix[tested], N=10)

@@ -21,6 +21,7 @@ from prodige.baselines import (
     ALS,
     BPR,
     EASE,
+    IALS,
     SVD,
     ItemKNN,
     MetricLearning,
@@ -44,6 +45,7 @@ BASELINES: list[RecommenderBaseline] = [
     MetricLearning(2, batch_size=10, random_state=0),
     ItemKNN(8),
     EASE(5.0),
+    IALS(3, alpha=0.1, random_state=0),
 ]
 
 

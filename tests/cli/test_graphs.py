@@ -324,10 +324,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_info_of_models(models: dict[str, str]) -> None:
     figures = {kind: answer("info", file) for kind, file in models.items()}
     assert [figures[kind]["kind"] for kind in models] == list(models)
-    assert {figures[kind]["format_version"] for kind in models} == {3}
+    assert {kind: figures[kind]["format_version"] for kind in models} == {"compressor": 3, "recommender": 4, "text": 3}
     compressor, recommender, text = (figures[kind] for kind in ("compressor", "recommender", "text"))
     assert (compressor["metric"], compressor["n_features"], compressor["n_items"]) == ("euclidean", 2, 20)
     assert (recommender["n_users"], recommender["n_recommended"], recommender["labels"]) == (40, 20, True)
+    assert (recommender["edges"], recommender["stores_users"]) == ("product", True)
+    assert recommender["n_interactions_kept"] > 0
     assert (text["n_classes"], text["architecture"], text["weight_bits"]) == (2, "ngrams", None)
     for kind, file in models.items():
         assert kind in runner.invoke(app, ["info", file]).stdout
@@ -357,6 +359,8 @@ def test_neighbors_of_models_have_their_names(models: dict[str, str]) -> None:
     assert "label" not in answer("neighbors", models["compressor"], "0")["neighbors"][0]
     near = answer("neighbors", models["recommender"], "40", "-k", "39")["neighbors"]
     assert {"user 0", "book 1"} <= {entry["label"] for entry in near}
+    assert {entry["kind"] for entry in near} == {"user", "item"}
+    assert all((entry["kind"] == "item") == (entry["item"] >= 40) for entry in near)
     assert all(entry["label"] == f"book {entry['item'] - 40}" for entry in near if entry["item"] >= 40)
     model = GraphTextClassifier.load(models["text"])
     dull = model.vertices_.index("dull")

@@ -13,7 +13,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 from prodige import Graph, GraphRecommender
@@ -21,6 +23,8 @@ from prodige.cli import app
 from prodige.cli.pairs import Pairs, read_pairs
 from prodige.cli.recommend import Edges, rows_of
 from prodige.recommendation.distillation import ProductFit
+from prodige.recommendation.lists import evaluate_lists
+from prodige.recommendation.ranking import split_leave_one_out
 from strategies import many
 
 runner = CliRunner()
@@ -361,3 +365,77 @@ def test_ctrl_c_of_a_real_program() -> None:
     assert "Traceback" not in said
     assert time.monotonic() - began < 45  # not to the end
     assert GraphRecommender.load("m.prodige").n_users_ == 2000
+
+
+# -- how good it is --------------------------------------------------------------------------------------------------
+
+
+def held_out_pairs() -> str:
+    """What everybody has not read yet of their circle."""
+    return "user,item\n" + "".join(f"{reader},{book}\n" for reader, book in MISSING.items())
+
+
+def test_evaluation_on_held_out_items() -> None:
+    found = answer("pairs.csv", "--evaluate", "--seed", "4")["evaluation"]
+    assert (found["n_users"], found["n_held_out"]) == (40, 40)
+    pairs = read_pairs(Path("pairs.csv"))
+    train, held = split_leave_one_out(pairs.user_items, random_state=4)
+    wanted = csr_array((np.ones(40), (np.arange(40), held)), shape=train.shape)
+    model = GraphRecommender(random_state=4, n_jobs=1).fit(train)
+    report = evaluate_lists(model, train, wanted)
+    assert found["figures"]["Recall@20"]["mean"] == report.recall[20].value == 1  # there are no more than 20 books
+    assert found["figures"]["NDCG@10"]["mean"] == report.ndcg[10].value > 0.6
+    low, high = found["figures"]["NDCG@10"]["interval"]
+    assert 0 <= low < report.ndcg[10].value < high <= 1
+    assert not any("sampled" in name for name in found["figures"])  # too few books to sample 99
+    shown = invoke("pairs.csv", "--evaluate", "--seed", "4").stdout
+    assert f"{low:.4f} to {high:.4f}" in shown
+    assert "40 held-out items of 40 users" in shown
+
+
+def test_evaluation_among_sampled_items() -> None:
+    table = csr_array(many(60, 200))
+    lines = [f"u{user},i{item}\n" for user, item in zip(*table.nonzero(), strict=True)]
+    Path("many.csv").write_text("user,item\n" + "".join(lines))
+    found = answer("many.csv", "--evaluate")["evaluation"]["figures"]
+    low, high = found["HR@10 among 99 sampled"]["interval"]
+    assert 0 <= low <= found["HR@5 among 99 sampled"]["mean"] <= found["HR@10 among 99 sampled"]["mean"] <= high <= 1
+
+
+def test_evaluation_by_a_file() -> None:
+    """Pairs that are known already, or of strangers, do not count."""
+    Path("test.csv").write_text(held_out_pairs() + "ada,novel 3\nstranger,Dune\nada,unheard of\n")
+    fresh = answer("pairs.csv", "-o", "m.prodige", "--evaluate", "--test", "test.csv")["evaluation"]
+    assert (fresh["n_users"], fresh["n_held_out"]) == (40, 40)
+    assert fresh["figures"]["NDCG@10"]["mean"] == pytest.approx(1)  # everybody gets the book that is missing
+    assert answer("m.prodige", "--evaluate", "--test", "test.csv")["evaluation"] == fresh
+    Path("old.csv").write_text(PAIRS)
+    assert "--test has no pair" in failure(1, "m.prodige", "--evaluate", "--test", "old.csv")
+
+
+@pytest.mark.usefixtures("_no_fit")
+def test_evaluations_that_would_mislead() -> None:
+    Path("test.csv").write_text(held_out_pairs())
+    assert "--evaluate" in failure(2, "pairs.csv", "-u", "ada", "--test", "test.csv")
+    assert "not to be saved" in failure(2, "pairs.csv", "--evaluate", "-o", "m.prodige")
+    Path("m.prodige").write_bytes(b"")
+    assert "has seen all items" in failure(2, "m.prodige", "--evaluate")
+    Path("short.csv").write_text("user,item\nada,Emma\nbob,Dune\n")
+    assert "two items" in failure(1, "short.csv", "--evaluate")
+
+
+def test_budgets_in_bits_and_users_that_are_not_stored() -> None:
+    figures = answer("pairs.csv", "-o", "m.prodige", "--bits-per-item", "400", "--items-only", "-u", "ada", "-k", "1")
+    saved = GraphRecommender.load("m.prodige")
+    assert (saved.bits_per_item, saved.store_users) == (400, False)
+    assert saved.graph_.n_items == 20
+    assert figures["bits_per_item"] == saved.bits_per_item_ <= 400
+    assert items(figures) == items(answer("m.prodige", "-u", "ada", "-k", "1")) == [[MISSING["ada"]]]
+    assert "not both" in failure(2, "pairs.csv", "-u", "ada", "-n", "4", "--bits-per-item", "64")
+
+
+def test_a_saved_graph_repeats_nothing() -> None:
+    answer("pairs.csv", "-o", "m.prodige")
+    (found,) = items(answer("m.prodige", "-u", "ada", "-k", "20"))
+    assert not {book for reader, book in READ if reader == "ada"} & set(found)
+    assert len(found) == 11

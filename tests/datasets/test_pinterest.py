@@ -127,8 +127,8 @@ def test_bad_files(tmp_path: Path, changes: dict[str, Any], message: str) -> Non
 
 
 def test_names() -> None:
-    assert INTERACTIONS == ("pinterest",)
-    with pytest.raises(ValueError, match="name must be one of 'pinterest', got 'movielens'"):
+    assert INTERACTIONS == ("pinterest", "lastfm")
+    with pytest.raises(ValueError, match="name must be one of 'pinterest', 'lastfm', got 'movielens'"):
         load_interactions("movielens")
     with pytest.raises(ValueError, match="got 'pinterest'; use load_interactions"):
         load("pinterest")

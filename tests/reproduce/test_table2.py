@@ -45,7 +45,7 @@ class Stub(Recommender):
     asked: list[Any] = []  # noqa: RUF012 - shared on purpose
 
     def __init__(
-        self, edges: str = "hubs", numbers_per_item: float = 4, random_state: Any = None, n_jobs: int | None = None
+        self, edges: str = "product", numbers_per_item: float = 4, random_state: Any = None, n_jobs: int | None = None
     ) -> None:
         self.edges = edges
         self.numbers_per_item = numbers_per_item
@@ -112,18 +112,18 @@ def test_figures(tmp_path: Path) -> None:
     assert rows["popularity"]["figures"][0].keys() == target.to_dict().keys()
     assert rows["als"]["paper"] == {"HR@5": 0.37005, "HR@10": 0.51815}
     assert rows["normal"]["paper"] == {"HR@5": 0.50213, "HR@10": 0.66192}
-    assert rows["hubs"]["paper"] == rows["bpr"]["paper"] == rows["ease"]["paper"] == {}
-    assert [rows[name]["numbers_per_item"] for name in ("svd", "als", "metric", "hubs")] == [4, 4, 4, 3.75]
+    assert rows["product"]["paper"] == rows["bpr"]["paper"] == rows["ease"]["paper"] == {}
+    assert [rows[name]["numbers_per_item"] for name in ("svd", "als", "metric", "product")] == [4, 4, 4, 3.75]
     assert rows["bpr"]["numbers_per_item"] < 4 < rows["item-knn"]["numbers_per_item"]
     assert rows["svd"]["bits_per_item"] == 128
     STAR.save(tmp_path / "star")
-    assert rows["hubs"]["bits_per_item"] == 8 * (tmp_path / "star").stat().st_size / 96
+    assert rows["product"]["bits_per_item"] == 8 * (tmp_path / "star").stat().st_size / 96
     assert (result["n_users"], result["n_items"], result["n_negatives"]) == (60, 36, 12)
     assert json.loads(json.dumps(result)) == result
 
 
 def test_the_graph_is_asked_for_as_in_the_paper() -> None:
-    table2.run(DATA, 8, Plan(["random", "bipartite", "normal", "hubs"], n_seeds=2, n_jobs=1))
+    table2.run(DATA, 8, Plan(["random", "bipartite", "normal", "product"], n_seeds=2, n_jobs=1))
     assert Stub.asked == [(edges, 8, seed, 1) for edges in table2.GRAPHS for seed in range(2)]
 
 
@@ -177,7 +177,7 @@ def test_without_implicit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_part_of_ours_that_is_missing_is_no_reason_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prodige.recommendation.recommender", None)
     with pytest.raises(ModuleNotFoundError):
-        table2.run(DATA, 4, Plan(["hubs"]))
+        table2.run(DATA, 4, Plan(["product"]))
 
 
 @pytest.mark.parametrize(
@@ -213,14 +213,14 @@ def test_budgets_and_names_are_those_of_the_paper() -> None:
 
 
 def test_json(fake: list[Any], tmp_path: Path) -> None:
-    result = invoke("--budget", "8", "--data-dir", str(tmp_path), "--json", "--methods", "hubs, svd")
+    result = invoke("--budget", "8", "--data-dir", str(tmp_path), "--json", "--methods", "product, svd")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert result.stdout.count("\n") == 1
     (table,) = json.loads(result.stdout, parse_constant=pytest.fail)["results"]
     assert (table["dataset"], table["budget"]) == ("pinterest", 8)
-    assert [row["method"] for row in table["rows"]] == ["svd", "hubs"]
-    assert table["origin"]["command"] == "prodige reproduce table2 --budget 8 --seeds 1 --methods svd,hubs"
+    assert [row["method"] for row in table["rows"]] == ["svd", "product"]
+    assert table["origin"]["command"] == "prodige reproduce table2 --budget 8 --seeds 1 --methods svd,product"
     assert fake == [("pinterest", tmp_path)]
 
 
@@ -253,7 +253,7 @@ def test_missing_data_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_usage_errors(fake: list[Any]) -> None:
-    for arguments in (["--budget", "5"], ["--seeds", "0"], ["--methods", "hubs,umap"]):
+    for arguments in (["--budget", "5"], ["--seeds", "0"], ["--methods", "product,umap"]):
         assert invoke(*arguments).exit_code == 2
     assert fake == []
 

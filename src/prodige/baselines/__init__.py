@@ -7,7 +7,8 @@ anything that is learned; :class:`PCA`, :class:`MDS` and :class:`PoincareMDS` ar
 
 For recommendation, all have the interface of the graph, :class:`~prodige.recommendation.interactions.Recommender`.
 :class:`Popularity` is the floor; :class:`SVD`, :class:`ALS` and :class:`MetricLearning` are the vectors the paper
-compares with, :class:`BPR` another kind; :class:`ItemKNN` and :class:`EASE` compress nothing and are the ceiling.
+compares with, :class:`BPR` another kind, :class:`IALS` the teacher of the graph; :class:`ItemKNN` and :class:`EASE`
+compress nothing and are the ceiling.
 
 For texts, :class:`VectorTextClassifier` is the network of the graph over ordinary word vectors, and
 :class:`TfidfClassifier` and :class:`RatioClassifier` are linear models of any size.
@@ -18,6 +19,7 @@ from prodige.baselines.base import Baseline
 from prodige.baselines.bpr import BPR
 from prodige.baselines.constant import Constant
 from prodige.baselines.ease import EASE
+from prodige.baselines.ials import IALS
 from prodige.baselines.item_knn import ItemKNN
 from prodige.baselines.mds import MDS
 from prodige.baselines.metric_learning import MetricLearning
@@ -37,6 +39,7 @@ __all__ = [
     "ALS",
     "BPR",
     "EASE",
+    "IALS",
     "MDS",
     "PCA",
     "SVD",

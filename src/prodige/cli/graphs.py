@@ -171,20 +171,19 @@ def neighbors(
         from prodige.loading import load
 
     model = load(file)
-    graph, labels = graph_of(model), labels_of(model)
+    graph, labels, sides = graph_of(model), labels_of(model), sides_of(model)
     check_vertex(graph, "I", vertex)
     found = nearest(graph, vertex, k)
+    columns = {name: values for name, values in (("kind", sides), ("label", labels)) if values is not None}
     if as_json:
         entries = [
-            {"item": item, **({} if labels is None else {"label": labels[item]}), "distance": length}
+            {"item": item, **{name: values[item] for name, values in columns.items()}, "distance": length}
             for item, length in found
         ]
         typer.echo(json.dumps({"vertex": vertex, "k": k, "neighbors": entries}))
-    elif labels is None:
-        print_table(["item", "distance"], [(str(item), f"{length:.7g}") for item, length in found])
     else:
-        rows = [(str(item), labels[item], f"{length:.7g}") for item, length in found]
-        print_table(["item", "label", "distance"], rows)
+        rows = [(str(item), *(values[item] for values in columns.values()), f"{length:.7g}") for item, length in found]
+        print_table(["item", *columns, "distance"], rows)
 
 
 def nearest(graph: Graph | ProductGraph, vertex: int, k: int) -> list[tuple[int, float]]:
@@ -218,11 +217,26 @@ def labels_of(model: Saved) -> list[str] | None:
     """Return names of the items of a graph, where a file has any: users and items, or words."""
     if hasattr(model, "vertices_"):
         return list(model.vertices_)
-    users, items = getattr(model, "user_labels_", None), getattr(model, "item_labels_", None)
-    if users is None and items is None:
+    sides = sides_of(model)
+    if sides is None:
         return None
-    n_users, n_items = getattr(model, "n_users_", 0), getattr(model, "n_items_", 0)
-    return [*(users or (f"user {u}" for u in range(n_users))), *(items or (f"item {x}" for x in range(n_items)))]
+    users, items = getattr(model, "user_labels_", None), getattr(model, "item_labels_", None)
+    n_users, n_items = sides.count("user"), sides.count("item")
+    users = users[:n_users] if users is not None else [f"user {u}" for u in range(n_users)]
+    return [*users, *(items if items is not None else (f"item {x}" for x in range(n_items)))]
+
+
+def sides_of(model: Saved) -> list[str] | None:
+    """Return which items of a graph are users and which are items; None where all are of one kind.
+
+    Users that are not stored are none of a graph's.
+    """
+    from prodige.recommendation.recommender import GraphRecommender
+
+    if not isinstance(model, GraphRecommender):
+        return None
+    n_items = model.n_items_
+    return ["user"] * (graph_of(model).n_items - n_items) + ["item"] * n_items
 
 
 def figures_of(model: Saved) -> dict[str, Any]:
@@ -242,8 +256,10 @@ def figures_of(model: Saved) -> dict[str, Any]:
             return {
                 "n_users": found.n_users_,
                 "n_recommended": found.n_items_,
-                "candidates": found.edges,
-                "labels": labels_of(found) is not None,
+                "edges": found.edges,
+                "stores_users": sides_of(found) != ["item"] * found.n_items_,
+                "labels": found.user_labels_ is not None or found.item_labels_ is not None,
+                "n_interactions_kept": 0 if found.interactions_ is None else int(found.interactions_.nnz),
             }
         case "text":
             return {

@@ -1,7 +1,7 @@
 """``prodige recommend``: pairs of users and items become a graph, which is asked what users may like.
 
-A saved graph can be asked again without the pairs. It does not hold them, so items that a user has interacted with are
-then left out only if the pairs are named.
+A saved graph can be asked again without the pairs: it keeps them, and what a user has interacted with is never
+recommended again. Where it was saved without, they can be named.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from prodige.interrupts import loading
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from prodige.cli.evaluation import HeldOut
     from prodige.cli.pairs import Pairs
     from prodige.recommendation.recommender import GraphRecommender
 
 SAVED = ".prodige"
 
 # Options that change nothing where a saved graph is asked.
-OF_FITS = ("numbers", "edges", "max_time", "seed")
+OF_FITS = ("numbers", "bits", "items_only", "edges", "max_time", "seed")
 
 
 class Edges(StrEnum):
@@ -70,7 +71,21 @@ def recommend(
     numbers: float | None = options.numbers_per_item(
         None, "Size in numbers for each user and item, as the paper counts; 64 bits for each when left out."
     ),
+    bits: float | None = typer.Option(
+        None,
+        "--bits-per-item",
+        help="Size in bits of the graph's file for each user and item.",
+        show_default=False,
+        callback=options.check_positive,
+    ),
+    items_only: bool = options.flag("--items-only", help="Keep no users: compute them from their pairs when asked."),
     edges: Edges = typer.Option(Edges.product, help="Which edges may exist; all but product are of the paper."),
+    evaluate: bool = options.flag(
+        "--evaluate", help="Hold out one item of each user, or take those of --test, and say how well they are found."
+    ),
+    test: Path | None = typer.Option(
+        None, metavar="FILE", help="Pairs to look for with --evaluate; the graph has not seen them.", show_default=False
+    ),
     user_column: str | None = typer.Option(
         None,
         help="Its name, or number from 1; found by its name, such as user or userId, or the first.",
@@ -95,8 +110,10 @@ def recommend(
     quiet: bool = options.QUIET,
 ) -> None:
     """Recommend items to users, from pairs of users and items or from a saved graph."""
-    task = Task(source, user or [], output, interacted, silent=quiet or as_json)
+    task = Task(source, user or [], output, interacted, evaluate, test, seed, silent=quiet or as_json)
     check_combination(task)
+    if numbers is not None and bits is not None:
+        raise typer.BadParameter("give --numbers-per-item or --bits-per-item, not both", param_hint="'--bits-per-item'")
     if task.is_saved:
         options.refuse(context, OF_FITS, "a saved graph is asked, not fitted: leave this option out")
     with loading():
@@ -104,16 +121,25 @@ def recommend(
         from prodige.recommendation.recommender import GraphRecommender
 
     columns = Columns(user_column, item_column, weight_column)
+    wanted = None if test is None else read_pairs(test, columns, header)
     if task.is_saved:
         known = load(task, None if interacted is None else read_pairs(interacted, columns, header), jobs)
     else:
         if output is not None:
             check_output(source, output, force)
         model = GraphRecommender(
-            edges=edges.value, numbers_per_item=numbers, random_state=seed, n_jobs=jobs, max_time=max_time
+            bits_per_item=bits,
+            numbers_per_item=numbers,
+            edges=edges.value,
+            store_users=not items_only,
+            max_time=max_time,
+            random_state=seed,
+            n_jobs=jobs,
         )
         known = learn(task, model, read_pairs(source, columns, header))
     figures = {"input": str(source), **known.figures, "recommendations": ask(known, task.users, k)}
+    if evaluate:
+        figures["evaluation"] = judge(known, wanted)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
@@ -130,7 +156,15 @@ class Task:
     users: list[str]
     output: Path | None
     interacted: Path | None
+    evaluate: bool
+    test: Path | None
+    seed: int
     silent: bool
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether items are held out of the fit."""
+        return self.evaluate and self.test is None
 
     @property
     def is_saved(self) -> bool:
@@ -139,13 +173,14 @@ class Task:
 
 
 class Known(NamedTuple):
-    """A graph that can be asked, what its users and items are called, what they interacted with, and its figures."""
+    """A graph that can be asked, names of users and items, their pairs, its figures, and what was held out."""
 
     model: GraphRecommender
     users: list[str]
     items: list[str]
     pairs: Pairs | None
     figures: dict[str, Any]
+    held: HeldOut | None = None
 
 
 # -- before the fit --------------------------------------------------------------------------------------------------
@@ -159,7 +194,18 @@ def check_combination(task: Task) -> None:
         )
     if not task.is_saved and task.interacted is not None:
         raise typer.BadParameter("SOURCE has the pairs of users and items already", param_hint="'--interacted'")
-    if not task.users and (task.is_saved or task.output is None):
+    if task.test is not None and not task.evaluate:
+        raise typer.BadParameter("pairs to look for go with --evaluate", param_hint="'--test'")
+    if task.holds_out and task.is_saved:
+        raise typer.BadParameter(
+            "a saved graph has seen all items: name new pairs with --test", param_hint="'--evaluate'"
+        )
+    if task.holds_out and task.output is not None:
+        raise typer.BadParameter(
+            "a graph fitted without the held-out items is not to be saved: evaluate without --output, or with --test",
+            param_hint="'--evaluate'",
+        )
+    if not task.users and not task.evaluate and (task.is_saved or task.output is None):
         raise typer.BadParameter(
             "name a user to recommend to" + ("" if task.is_saved else ", or a file to save the graph in with --output"),
             param_hint="'--user'",
@@ -194,6 +240,11 @@ def learn(task: Task, model: GraphRecommender, pairs: Pairs) -> Known:
 
     check_users(task.users, pairs.users)  # before the fit, which takes long
     show_notes(pairs.notes, task.silent)
+    held = None
+    if task.holds_out:
+        from prodige.cli.evaluation import hold_out
+
+        pairs, held = hold_out(pairs, task.seed)
     progress = FitProgress(shown=not task.silent, measure="loss")
     model.set_params(callbacks=[progress])
     # Names are for the file, which may have no room for them.
@@ -206,7 +257,7 @@ def learn(task: Task, model: GraphRecommender, pairs: Pairs) -> Known:
         figures |= {"output": str(task.output), "bytes": os.path.getsize(task.output)}
     show_notes(fitted.notes, task.silent)
     figures |= describe(model, pairs.notes + fitted.notes, fitted.interrupted)
-    return Known(model, pairs.users, pairs.items, pairs, figures)
+    return Known(model, pairs.users, pairs.items, pairs, figures, held)
 
 
 def load(task: Task, pairs: Pairs | None, jobs: int | None) -> Known:
@@ -252,7 +303,7 @@ def ask(known: Known, asked: list[str], k: int) -> list[dict[str, Any]]:
     """Return what to recommend to each user, best first."""
     if not asked:
         return []
-    model, users, items, pairs, _ = known
+    model, users, items, pairs = known[:4]
     rows = check_users(asked, users)
     interactions = None if pairs is None else rows_of(asked, pairs, items)
     if interactions is not None and model.interactions_ is not None:
@@ -270,6 +321,20 @@ def ask(known: Known, asked: list[str], k: int) -> list[dict[str, Any]]:
         }
         for label, row, values in zip(asked, ids, scores, strict=True)
     ]
+
+
+def judge(known: Known, test: Pairs | None) -> dict[str, Any]:
+    """Return how well held-out items, or those of a file, are found."""
+    from prodige.cli.evaluation import evaluate, of_file
+
+    if known.held is not None:
+        return evaluate(known.model, known.held)
+    assert test is not None
+    model, users, items, pairs = known[:4]
+    seen = model.interactions_ if pairs is None else rows_of(users, pairs, items)
+    if seen is None:
+        raise ValueError("this graph was saved without the pairs that it was fitted to; name them with --interacted")
+    return evaluate(model, of_file(model, users, items, seen, test))
 
 
 def rows_of(users: list[str], pairs: Pairs, items: list[str]) -> csr_array:
@@ -301,6 +366,12 @@ def show(figures: dict[str, Any], silent: bool) -> None:
         if "output" in figures:
             rows["file"] = f"{figures['output']}: {figures['bytes']:,} bytes"
         print_facts(rows)
+    if "evaluation" in figures:
+        from prodige.cli.evaluation import lines_of
+
+        found = figures["evaluation"]
+        title = f"{found['n_held_out']:,} held-out items of {found['n_users']:,} users"
+        print_table(["", "mean", "95 % interval"], lines_of(found), n_names=1, title=title)
     answers = figures["recommendations"]
     if len(answers) == 1:
         print_table(["item", "score"], [(one["item"], f"{one['score']:.4g}") for one in answers[0]["items"]])

@@ -59,6 +59,13 @@ class FamilyName(StrEnum):
     tree = "tree"
 
 
+class InteractionsName(StrEnum):
+    """The data sets of recommendation."""
+
+    pinterest = "pinterest"
+    lastfm = "lastfm"
+
+
 class Kind(StrEnum):
     """Files that figures are saved as."""
 
@@ -84,6 +91,7 @@ OUTPUT = typer.Option(
     help="Where to write a .json and a .md file for each table.",
     show_default=False,
 )
+AGAIN = options.flag("--again", help="Make rows anew that the files in the folder have from this commit.")
 BUDGET = typer.Option(
     None,
     "--budget",
@@ -171,8 +179,8 @@ def table2(
     n_seeds: int = seeds(1),
     methods: str = typer.Option(
         "all",
-        help="Some of popularity, svd, als, bpr, metric; random, bipartite, normal, hubs (graphs); item-knn, ease "
-        "(uncompressed).",
+        help="Some of popularity, svd, als, ials, bpr, metric; random, bipartite, normal, product (graphs); item-knn, "
+        "ease (uncompressed).",
     ),
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,
@@ -240,7 +248,7 @@ def bits(
         help='"ours" (product, free, graph), "peers", or some of them: residual, vivaldi, mds, poincare; pq, opq, rq, '
         "lsq, each also with -energy, and all of these with -codes: codebooks do not count.",
     ),
-    again: bool = options.flag("--again", help="Make rows anew that the files in the folder have from this commit."),
+    again: bool = AGAIN,
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,
     as_json: bool = options.AS_JSON,
@@ -259,7 +267,51 @@ def bits(
     tables.make_folder()
     data, missing = load(dataset, FamilyName, lambda name: families.load(name, data_dir))
     show_notes(missing, as_json)
-    results = [make_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
+    results = [make_by_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
+    if as_json:
+        typer.echo(json.dumps({"results": results, "notes": missing}))
+
+
+@app.command()
+@clean_errors()
+def recommendation_bits(
+    dataset: list[InteractionsName] | None = typer.Option(
+        None, help="May be given several times; all that are available when left out.", show_default=False
+    ),
+    budget: list[int] | None = typer.Option(
+        None,
+        "--budget",
+        "-n",
+        min=4,
+        help="Bits per user and item. May be given several times; 16, 32, 64, 128 and 256 when left out.",
+        show_default=False,
+    ),
+    data_dir: Path | None = DATA_DIR,
+    n_seeds: int = seeds(1),
+    methods: str = typer.Option(
+        "all",
+        help="Some of product (the graph), ials, als, svd (rounded), ials-pq, als-pq (codes), popularity; without "
+        "users: items (the graph), ease, item-knn (pruned).",
+    ),
+    again: bool = AGAIN,
+    output: Path | None = OUTPUT,
+    jobs: int | None = options.JOBS,
+    as_json: bool = options.AS_JSON,
+) -> None:
+    """Recommend in 16 to 256 bits per user and item: the graph beside vectors, codes and pruned tables.
+
+    With a folder to write to, every row is kept as soon as it is there; the next run goes on where this one ended.
+    """
+    with loading():
+        from prodige import datasets
+        from prodige.reproduce import recommendation_bits as experiment
+
+    chosen = choose_methods(methods, tuple(experiment.METHODS))
+    tables = Tables(experiment, chosen, n_seeds, jobs, output, as_json)
+    tables.make_folder()
+    data, missing = load(dataset, InteractionsName, lambda name: datasets.load_interactions(name, data_dir))
+    show_notes(missing, as_json)
+    results = [make_by_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
     if as_json:
         typer.echo(json.dumps({"results": results, "notes": missing}))
 
@@ -392,14 +444,15 @@ def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods")
     return methods
 
 
-def make_bits(tables: Tables, family: Family, budgets: list[int], again: bool) -> dict[str, Any]:
+def make_by_bits(tables: Tables, data: Family | Interactions, budgets: list[int], again: bool) -> dict[str, Any]:
     """Make the tables of one data set, where a file has some rows already the others; write every row at once."""
     from prodige.graph.atomic import replacing
-    from prodige.reproduce import bits as experiment
     from prodige.reproduce.figures import render
     from prodige.reproduce.tables import Plan
 
-    path = None if tables.output is None else tables.output / f"bits-{family.name}"
+    experiment = tables.experiment
+    name = experiment.__name__.rpartition(".")[2].replace("_", "-")
+    path = None if tables.output is None else tables.output / f"{name}-{data.name}"
     known = None if path is None else experiment.read(Path(f"{path}.json"))
 
     def keep(result: dict[str, Any]) -> None:
@@ -408,7 +461,7 @@ def make_bits(tables: Tables, family: Family, budgets: list[int], again: bool) -
 
     with status(tables.as_json) as report:
         plan = Plan(tables.methods, tables.n_seeds, tables.n_jobs, report)
-        result = experiment.run(family, budgets, plan, known, keep, again)
+        result: dict[str, Any] = experiment.run(data, budgets, plan, known, keep, again)
     keep(result)
     if path is not None and any(row["figures"] for row in result["rows"]):
         with replacing(f"{path}.png") as file:

@@ -10,7 +10,7 @@ import typer
 
 from prodige.cli import options
 from prodige.cli.errors import clean_errors, printable
-from prodige.cli.graphs import FILE, graph_of, labels_of
+from prodige.cli.graphs import FILE, graph_of, labels_of, sides_of
 from prodige.cli.output import check_output
 from prodige.interrupts import loading
 
@@ -32,7 +32,9 @@ def view(
         help="Names of items: text in UTF-8, one on a line, or .npy; those in FILE when left out.",
         show_default=False,
     ),
-    groups: Path | None = typer.Option(None, help="What colours show, in the same form.", show_default=False),
+    groups: Path | None = typer.Option(
+        None, help="What colours show, in the same form; users and items in models of both.", show_default=False
+    ),
     images: Path | None = typer.Option(
         None, help="Thumbnails: .npy of uint8, [N, h, w] or [N, h, w, 3].", show_default=False
     ),
@@ -53,7 +55,7 @@ def view(
         graph_of(model).to_html(
             output,
             labels=labels_of(model) if labels is None else read_texts(labels),
-            groups=None if groups is None else read_texts(groups),
+            groups=sides_of(model) if groups is None else read_texts(groups),
             images=None if images is None else read_array(images),
             positions=None if positions is None else read_array(positions),
             title=file.stem if title is None else title,

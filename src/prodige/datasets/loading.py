@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prodige.datasets import glove, imdb, mnist, mr, pinterest
+from prodige.datasets import glove, imdb, lastfm, mnist, mr, pinterest
 from prodige.datasets.storage import Field, locate, read_arrays
 from prodige.metric.space import unit_rows
 from prodige.recommendation.interactions import check_interactions
@@ -138,7 +138,10 @@ class Interactions:
         return f"Interactions({self.name!r}, {n_users} users, {n_items} items, {self.train.nnz} pairs)"
 
 
-INTERACTIONS = ("pinterest",)
+# Modules that say how interactions are read, how they are made from the originals, and what to do without those.
+_INTERACTIONS = {"pinterest": pinterest, "lastfm": lastfm}
+
+INTERACTIONS = tuple(_INTERACTIONS)
 
 
 @dataclass(frozen=True)
@@ -238,10 +241,10 @@ def load_interactions(name: str = "pinterest", data_dir: str | os.PathLike[str] 
 
     Parameters
     ----------
-    name : {"pinterest"}
-        Images that users of Pinterest pinned.
+    name : {"pinterest", "lastfm"}
+        Images that users of Pinterest pinned; artists that users of Last.fm listened to.
     data_dir : path, optional
-        Folder to look in for ``pinterest.npz``, or for the original files, as in :func:`load`.
+        Folder to look in for ``<name>.npz``, or for the original files, as in :func:`load`.
 
     Raises
     ------
@@ -256,19 +259,14 @@ def load_interactions(name: str = "pinterest", data_dir: str | os.PathLike[str] 
     """
     if name not in INTERACTIONS:
         raise ValueError(f"name must be one of {', '.join(map(repr, INTERACTIONS))}, got {name!r}")
-    return read_interactions(name, locate(f"{name}.npz", data_dir, pinterest.ADVICE, pinterest.make))
+    kind = _INTERACTIONS[name]
+    path = locate(f"{name}.npz", data_dir, kind.ADVICE, kind.make)
+    return check_arrays(name, path, kind.read(path))
 
 
-def read_interactions(name: str, path: Path) -> Interactions:
-    """Read interactions from a file, after making sure that all ids are those of its users and items."""
+def check_arrays(name: str, path: Path, arrays: dict[str, NDArray[Any]]) -> Interactions:
+    """Return the interactions of a file, after making sure that all ids are those of its users and items."""
     ids = ("train_user", "train_item", "train_count", "test_item")
-    arrays = read_arrays(
-        path,
-        **{field: Field("iu", (-1,)) for field in ids},
-        test_neg_resampled=Field("iu", (-1, -1)),
-        n_users=Field("iu", ()),
-        n_items=Field("iu", ()),
-    )
     n_users, n_items = int(arrays["n_users"]), int(arrays["n_items"])
     lengths = {arrays[field].size for field in ids[:3]}
     if len(lengths) > 1 or len(arrays["test_item"]) != n_users or len(arrays["test_neg_resampled"]) != n_users:

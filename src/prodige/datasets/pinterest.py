@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.datasets.download import Original, fetch
-from prodige.datasets.storage import VARIABLE, write_arrays
+from prodige.datasets.storage import VARIABLE, Field, read_arrays, write_arrays
 
 _PLACE = "https://raw.githubusercontent.com/hexiangnan/neural_collaborative_filtering/master/Data/"
 
@@ -29,17 +29,7 @@ ADVICE = (
 
 def make(path: Path, folder: Path | None) -> None:
     """Write ``pinterest.npz`` from the two original files."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".pinterest-") as temporary:
-        train, test = (fetch(original, Path(temporary), folder, ADVICE) for original in (TRAIN, TEST))
-        try:
-            with open(train, encoding="ascii") as lines:
-                users, items = parse_train(lines)
-            with open(test, encoding="ascii") as lines:
-                test_users, test_items, negatives = parse_test(lines)
-            if not np.array_equal(test_users, np.arange(test_users.size)) or users.max() >= test_users.size:
-                raise ValueError(f"{TEST.file} must have a line for every user of {TRAIN.file}, in order")
-        except ValueError as error:  # text in another encoding among them
-            raise ValueError(f"{train.name} and {test.name} are not the published files: {error}; {ADVICE}") from error
+    users, items, test_items, negatives = read_originals(path, folder, (TRAIN, TEST), ADVICE)
     n_items = 1 + max(int(part.max()) for part in (items, test_items, negatives))
     # A pair that occurs more than once is kept with its count.
     pairs, counts = np.unique(users * n_items + items, return_counts=True)
@@ -51,9 +41,38 @@ def make(path: Path, folder: Path | None) -> None:
         test_item=test_items,
         # The name of the field in files whose negatives were drawn anew; these are the published ones.
         test_neg_resampled=negatives,
-        n_users=np.array(test_users.size),
+        n_users=np.array(test_items.size),
         n_items=np.array(n_items),
     )
+
+
+def read(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of ``pinterest.npz``."""
+    return read_arrays(
+        path,
+        **{field: Field("iu", (-1,)) for field in ("train_user", "train_item", "train_count", "test_item")},
+        test_neg_resampled=Field("iu", (-1, -1)),
+        n_users=Field("iu", ()),
+        n_items=Field("iu", ()),
+    )
+
+
+def read_originals(
+    path: Path, folder: Path | None, originals: tuple[Original, Original], advice: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return users and items of all pairs, and held-out item and negatives of each user, from files of this kind."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as temporary:
+        train, test = (fetch(original, Path(temporary), folder, advice) for original in originals)
+        try:
+            with open(train, encoding="ascii") as lines:
+                users, items = parse_train(lines)
+            with open(test, encoding="ascii") as lines:
+                test_users, test_items, negatives = parse_test(lines)
+            if not np.array_equal(test_users, np.arange(test_users.size)) or users.max() >= test_users.size:
+                raise ValueError(f"{test.name} must have a line for every user of {train.name}, in order")
+        except ValueError as error:  # text in another encoding among them
+            raise ValueError(f"{train.name} and {test.name} are not the published files: {error}; {advice}") from error
+    return users, items, test_items, negatives
 
 
 def parse_train(lines: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

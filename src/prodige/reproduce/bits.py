@@ -10,23 +10,24 @@ time with their codebooks for free, as they are where there are millions of item
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prodige import baselines
 from prodige.drawing.plots.front import Point, best_points
 from prodige.provenance import commit, in_words, provenance
+from prodige.reproduce import budgets as budgets_table
 from prodige.reproduce import tables
+from prodige.reproduce.budgets import Row, budgets_of, headers, is_done, key_of, mean, ordered
 from prodige.reproduce.families import Family
 from prodige.reproduce.judging import N_SOURCES, Judge, K
 from prodige.reproduce.ours import FRONT_BUDGETS, Bits, OneGraph
 from prodige.reproduce.peers import Bench, Candidate, Codes, Method, Residual, Rounded
 from prodige.reproduce.quantisers import KINDS
-from prodige.reproduce.tables import Plan, command, fit_rows, row_notes, table_lines
+from prodige.reproduce.tables import Plan, command, fit_rows, table_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,26 +59,6 @@ PEERS = VECTORS | CODES
 METHODS = OURS | PEERS
 LABELS = {name: label for name, (label, _) in METHODS.items()}
 SEEDED = set(METHODS) - {"residual"}
-
-
-@dataclass(kw_only=True)
-class Row(tables.Row):
-    """What came of one method in one budget; seconds are of all splits, with a glance at each.
-
-    Attributes
-    ----------
-    budget : int
-        Bits an item.
-    figures : list of dict
-        One entry per seed: ``split`` (how bits are spent), ``bits_per_item`` and what
-        :class:`prodige.reproduce.judging.Figures` says of it; under ``tried`` what a glance says of every split.
-    commit : str or None
-        Of the code that made the row.
-    """
-
-    budget: int
-    figures: list[dict[str, Any]] = field(default_factory=list)
-    commit: str | None = None
 
 
 def run(
@@ -139,22 +120,9 @@ def run(
     return gathered(family, rows, plan)
 
 
-def key_of(row: dict[str, Any]) -> tuple[str, int]:
-    """Return what tells a row from others."""
-    return row["method"], row["budget"]
-
-
-def is_done(row: dict[str, Any] | None, here: str | None, n_seeds: int) -> bool:
-    """Whether a row need not be made again: same commit, and enough seeds or a reason why there are none."""
-    if row is None or here is None or row["commit"] != here:
-        return False
-    return len(row["figures"]) == n_seeds or bool(row["note"])
-
-
 def gathered(family: Family, rows: dict[tuple[str, int], dict[str, Any]], plan: Plan) -> dict[str, Any]:
     """Return all rows in the order of the table, ready for JSON."""
-    order = list(METHODS)
-    entries = [rows[key] for key in sorted(rows, key=lambda key: (order.index(key[0]), key[1]))]
+    entries = ordered(rows, list(METHODS))
     budgets = sorted({row["budget"] for row in entries})
     again = command("bits", entries, dataset=family.name, budget=budgets, seeds=plan.n_seeds)
     return {
@@ -169,17 +137,7 @@ def gathered(family: Family, rows: dict[tuple[str, int], dict[str, Any]], plan: 
 
 def read(path: Path) -> dict[str, Any] | None:
     """Return an earlier result; None where there is no such file."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        result: dict[str, Any] = json.loads(text)
-        if all(key_of(row)[0] in METHODS for row in result["rows"]) and result["n_items"] > 0:
-            return result
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise ValueError(f"{path} is no table of this version; move it away, or name another folder")
+    return budgets_table.read(path, list(METHODS))
 
 
 # -- one row ---------------------------------------------------------------------------------------------------------
@@ -230,16 +188,6 @@ def best_of(bench: Bench, candidates: Iterable[Candidate]) -> dict[str, Any] | N
 # -- as a table ------------------------------------------------------------------------------------------------------
 
 
-def budgets_of(result: dict[str, Any]) -> list[int]:
-    """Return the budgets that there are rows of."""
-    return sorted({row["budget"] for row in result["rows"]})
-
-
-def headers(result: dict[str, Any]) -> list[str]:
-    """Return the columns of a table by budget."""
-    return ["", *(f"{budget} bits" for budget in budgets_of(result))]
-
-
 def title(result: dict[str, Any]) -> str:
     """Return what the first table is about."""
     return f"{result['dataset']}: error / variance by bits an item"
@@ -247,24 +195,7 @@ def title(result: dict[str, Any]) -> str:
 
 def by_budget(result: dict[str, Any], show: Callable[[dict[str, Any]], str]) -> list[list[str]]:
     """Return a table of something that is shown of each row, a line for each method."""
-    found = {key_of(row): row for row in result["rows"]}
-    return [
-        [
-            LABELS[method],
-            *(
-                show(found[method, budget]) if (method, budget) in found and found[method, budget]["figures"] else ""
-                for budget in budgets_of(result)
-            ),
-        ]
-        for method in METHODS
-        if any(row["method"] == method for row in result["rows"])
-    ]
-
-
-def mean(row: dict[str, Any], name: str) -> float:
-    """Return the mean of a figure over the seeds."""
-    values = [figures[name] for figures in row["figures"]]
-    return float(sum(values) / len(values))
+    return budgets_table.by_budget(result, LABELS, show)
 
 
 def cells(result: dict[str, Any]) -> list[list[str]]:
@@ -274,13 +205,7 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what to know about rows: what did not fit or is missing, and rows of another commit."""
-    here = result["origin"]["commit"]
-    lines = row_notes(result["rows"], LABELS)
-    others = [row for row in result["rows"] if row["commit"] != here]
-    for other in dict.fromkeys(row["commit"] for row in others):
-        names = dict.fromkeys(LABELS[row["method"]] for row in others if row["commit"] == other)
-        lines.append(f"Made at commit {other or 'unknown'}: {', '.join(names)}")
-    return list(dict.fromkeys(lines))
+    return budgets_table.notes(result, LABELS)
 
 
 # -- the front -------------------------------------------------------------------------------------------------------

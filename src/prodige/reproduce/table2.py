@@ -81,23 +81,25 @@ LABELS = {
     "popularity": "popularity",
     "svd": "SVD",
     "als": "ALS",
+    "ials": "iALS",
     "bpr": "BPR",
     "metric": "metric learning",
     "random": "graph, random",
     "bipartite": "graph, bipartite",
     "normal": "graph, normal",
-    "hubs": "graph, hubs",
+    "product": "graph, product",
     "item-knn": "item-kNN, uncompressed",
     "ease": "EASE, uncompressed",
 }
 METHODS = tuple(LABELS)
-GRAPHS = ("random", "bipartite", "normal", "hubs")
-SEEDED = {"als", "bpr", "metric", *GRAPHS}
+GRAPHS = ("random", "bipartite", "normal", "product")
+SEEDED = {"als", "ials", "bpr", "metric", *GRAPHS}
 
 # Settings to choose from; all combinations are tried. A method that is not here has none worth trying.
 GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "svd": {"weight": (0.0, 0.5, 1.0)},
     "als": {"alpha": (40.0, 160.0, 640.0, 2560.0), "regularization": (10.0, 100.0)},
+    "ials": {"alpha": (0.003, 0.01, 0.03, 0.1), "penalty": (0.003, 0.01, 0.03, 0.1)},
     "bpr": {"learning_rate": (0.01, 0.02), "regularization": (0.003, 0.01)},
     "metric": {"learning_rate": (0.1, 0.3)},
     "item-knn": {"n_neighbors": (200, 1000), "shrinkage": (0.0, 10.0)},
@@ -249,8 +251,8 @@ def make(method: str, budget: int, seed: int, n_jobs: int | None, **settings: An
     whole = {"popularity": baselines.Popularity, "item-knn": baselines.ItemKNN, "ease": baselines.EASE}
     if method in whole:
         return whole[method](**settings)
-    if method == "als":
-        return baselines.ALS(budget, **settings, **common)
+    if method in ("als", "ials"):
+        return (baselines.ALS if method == "als" else baselines.IALS)(budget, **settings, **common)
     kinds = {"svd": baselines.SVD, "bpr": baselines.BPR, "metric": baselines.MetricLearning}
     return kinds[method](budget, random_state=seed, **settings)
 
