@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -37,5 +39,6 @@ def test_against_numpy(width: int) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("n_factors", 0), ("alpha", 0.0), ("penalty", -1.0), ("n_iterations", 0)])
 def test_bad_parameters(name: str, value: float) -> None:
+    bad: dict[str, Any] = {name: value}
     with pytest.raises(ValueError, match=name):
-        IALS(**{name: value}).fit(tastes(20, 10))
+        IALS(**bad).fit(tastes(20, 10))

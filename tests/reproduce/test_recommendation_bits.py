@@ -66,7 +66,8 @@ def test_more_bits_are_nearer_to_the_vectors(bench: Bench) -> None:
 def test_errors_are_those_of_users(bench: Bench) -> None:
     figures = bench.whole.judge(Popular().answer(bench, bench.whole, {}, 0).model)
     n = np.count_nonzero(HELD_OUT >= 0)
-    hits = np.repeat([1.0, 0.0], [round(figures["HR@10"] * n), n - round(figures["HR@10"] * n)])
+    n_hits = round(figures["HR@10"] * int(n))
+    hits = np.r_[np.ones(n_hits), np.zeros(n - n_hits)]
     assert figures["HR@10 error"] == pytest.approx(hits.std(ddof=1) / np.sqrt(n))
 
 

@@ -261,7 +261,8 @@ def about(result: Result) -> str:
         "is held out for that; the graph chooses its own in the same manner. Everything in a file counts: codes, "
         "codebooks in bytes, levels of coordinates, headers of the graph. Bits are those for each user and item; where "
         "users are not stored, those for each item, and what users interacted with is given when the model is asked. "
-        "Seconds are without the search for settings, but that of the graph, and without vectors that are there already."
+        "Seconds are without the search for settings, but that of the graph, and without vectors that another row has "
+        "fitted already."
     )
 
 

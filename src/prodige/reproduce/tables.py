@@ -155,8 +155,8 @@ def command(table: str, rows: Sequence[dict[str, Any]], **options: Any) -> str:
     Examples
     --------
     >>> from prodige.reproduce.tables import command
-    >>> command("table2", [{"method": "svd"}, {"method": "hubs"}], budget=8, seeds=1)
-    'prodige reproduce table2 --budget 8 --seeds 1 --methods svd,hubs'
+    >>> command("table2", [{"method": "svd"}, {"method": "product"}], budget=8, seeds=1)
+    'prodige reproduce table2 --budget 8 --seeds 1 --methods svd,product'
     >>> command("bits", [{"method": "mds"}, {"method": "mds"}], budget=[16, 24])
     'prodige reproduce bits --budget 16 --budget 24 --methods mds'
     """
