@@ -62,7 +62,7 @@ def recommend(edges: str, n_jobs: int | None) -> None:
     random = np.random.default_rng(0)
     own = np.arange(80)[:, None] % 4 == np.arange(40) % 4
     interacted = csr_array(random.random((80, 40)) < np.where(own, 0.5, 0.05))
-    model = GraphRecommender(4, edges=edges, random_state=0, n_jobs=n_jobs).fit(interacted)  # type: ignore[arg-type]
+    model = GraphRecommender(numbers_per_item=4, edges=edges, random_state=0, n_jobs=n_jobs).fit(interacted)  # type: ignore[arg-type]
     model.recommend(0, interacted[[0]], N=3)
 
 
@@ -91,7 +91,7 @@ FITS: dict[str, Callable[[int | None], None]] = {
     "compress-product": lambda n_jobs: compress("product", "budget", n_jobs),
     "compress-l0": lambda n_jobs: compress("graph", "l0", n_jobs),
     "l0": compress_directly,
-    "recommend-hubs": lambda n_jobs: recommend("hubs", n_jobs),
+    "recommend-product": lambda n_jobs: recommend("product", n_jobs),
     "recommend-normal": lambda n_jobs: recommend("normal", n_jobs),
     "text": classify,
     "train-toggle": lambda n_jobs: train("toggle", n_jobs),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
@@ -35,6 +35,7 @@ def test_what_theory_says_of_normal_values() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.integers(0, 8))
+@example([699051.0019531718] * 3, 1)  # whose mean differs from them in the last bit
 def test_any_values(given_: list[float], bits: int) -> None:
     values = np.array(given_)
     levels, kept = lloyd_levels(values, bits), rounded(values, bits)

@@ -58,9 +58,10 @@ def lloyd_levels(values: NDArray[np.float64], bits: int) -> NDArray[np.float64]:
         levels = np.where(counts > 0, np.diff(sums[ends]) / np.maximum(counts, 1), levels)
         before = ends
     grid = np.linspace(levels[0], levels[-1], 2**MOST_BITS)
-    if bits == MOST_BITS or levels[0] == levels[-1]:
+    step = grid[1] - grid[0]
+    if bits == MOST_BITS or step == 0:  # also where levels differ by less than numbers of their size can
         return grid[:n_levels]
-    return np.asarray(grid[np.rint((levels - levels[0]) / (grid[1] - grid[0])).astype(np.int64)])
+    return np.asarray(grid[np.rint((levels - levels[0]) / step).astype(np.int64)])
 
 
 def dense_levels(ordered: NDArray[np.float64], n_levels: int) -> NDArray[np.float64]:

@@ -39,8 +39,8 @@ class BipartiteFactor(Factor):
     >>> factor
     BipartiteFactor(n_first=2, n_second=2, n_dimensions=1)
     >>> factor.distances().round(2)
-    array([[0. , 1.5, 0.5, 1. ],
-           [1.5, 0. , 1.5, 1. ],
+    array([[0. , 2. , 0.5, 1. ],
+           [2. , 0. , 1.5, 1. ],
            [0.5, 1.5, 0. , 1.5],
            [1. , 1. , 1.5, 0. ]], dtype=float32)
     >>> factor.path(0, 1)
