@@ -33,6 +33,13 @@ def test_original_files(tmp_path: Path) -> None:
     assert data.name == "lastfm"
 
 
+def test_a_held_out_item_is_no_negative(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "lastfm.npz", train=np.array([[0, 1]]), test=np.array([[0, 2]]), negatives=np.array([[2, 3, 4]])
+    )
+    np.testing.assert_array_equal(load_interactions("lastfm", tmp_path).negatives, [[4, 3, 4]])
+
+
 def test_users_out_of_order(tmp_path: Path) -> None:
     np.savez(
         tmp_path / "lastfm.npz",

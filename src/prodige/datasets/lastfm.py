@@ -46,7 +46,23 @@ def read(path: Path) -> dict[str, NDArray[Any]]:
         "train_item": train[:, 1],
         "train_count": np.ones(len(train), np.int64),
         "test_item": test[:, 1],
-        "test_neg_resampled": negatives,
+        "test_neg_resampled": without(negatives, test[:, 1]),
         "n_users": np.array(len(test)),
         "n_items": np.array(1 + max(int(part.max(initial=0)) for part in (train[:, 1], test[:, 1], negatives))),
     }
+
+
+def without(negatives: NDArray[np.int64], held_out: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return negatives without the held-out items that some rows of the file have among them.
+
+    Another negative of the same user counts twice instead, so that all users have equally many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.datasets.lastfm import without
+    >>> without(np.array([[4, 7, 5], [1, 2, 3]]), np.array([7, 9]))
+    array([[4, 4, 5],
+           [1, 2, 3]])
+    """
+    return np.where(negatives == held_out[:, None], np.roll(negatives, 1, axis=1), negatives)
