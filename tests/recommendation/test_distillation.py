@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from scipy.sparse import random as random_array
 from prodige import GraphRecommender, ProductGraph, _core
 from prodige.graph import container
 from prodige.graph.container import FileFormatError
-from prodige.recommendation.plan import Budget, group_directions, make_plan, rates
+from prodige.recommendation.balance import Balanced, balance
+from prodige.recommendation.codes import Coding
+from prodige.recommendation.plan import Budget, Plan, doubled, group_directions, make_plan, rates
 from prodige.recommendation.saving import pack_interactions, unpack_interactions
 from prodige.recommendation.sides import Side, Sides
-from prodige.recommendation.teacher import TeacherSettings, solve_side
+from prodige.recommendation.teacher import TeacherSettings, fit_teacher, solve_side
 from strategies import crowds
 
 
@@ -167,6 +170,54 @@ def test_files_are_within_the_budget(bits: float | None, numbers: float | None, 
     budget = Budget(bits, numbers, 150, 60, store_users)
     plan = make_plan(budget, 0.8 ** np.arange(16.0), 16, 16, "dealt")
     assert plan is None or budget.cost(plan) <= budget.total
+
+
+@given(bits=st.floats(20, 200), is_wide=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_what_is_left_of_a_budget_buys_words(bits: float, is_wide: bool) -> None:
+    budget = Budget(bits, None, 3000, 1000)
+    plan = make_plan(budget, 0.8 ** np.arange(16.0), 16, 32, "consecutive", is_wide)
+    assert plan is not None
+    assert budget.cost(plan) <= budget.total
+    n_doubled = plan.user_words.count(32)
+    assert plan.user_words == (32,) * n_doubled + (16,) * (plan.n_factors - n_doubled)
+    assert plan.item_words == tuple(2 * n for n in plan.user_words)
+    if n_doubled < plan.n_factors:
+        one_more = replace(
+            plan,
+            user_words=doubled(plan.user_words, n_doubled + 1, 32),
+            item_words=doubled(plan.item_words, n_doubled + 1, 64),
+        )
+        assert budget.cost(one_more) > budget.total
+
+
+def test_a_wide_plan_has_all_directions() -> None:
+    budget, spectrum = Budget(20, None, 3000, 1000), 0.5 ** np.arange(16.0)
+    narrow, wide = (make_plan(budget, spectrum, 16, 16, "consecutive", is_wide) for is_wide in (False, True))
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.n_directions < 16
+    assert sorted(wide.columns) == list(range(16))
+
+
+def test_words_say_what_directions_without_words_would() -> None:
+    """Codes are fitted to all that the teacher knows: scores of a direction that is left out move those that stay."""
+    rng = np.random.default_rng(0)
+    rows = csr_array((rng.random((200, 60)) < 0.2).astype(np.float32))
+    sides = Sides.of(rows)
+    taught = balance(fit_teacher(sides, TeacherSettings(rank=16), 5, np.random.RandomState(0), 1))
+    kept = Plan((tuple(range(4)), tuple(range(4, 8))), (16, 16), (16, 16))
+
+    def error(known: Balanced) -> float:
+        coding = Coding(sides, known, kept, 0.015, True, np.random.RandomState(0), 1)
+        for _ in range(4):
+            coding.alternate()
+        users, items = coding.finish()
+        assert users is not None
+        scores = users.vectors() @ items.vectors().T - taught.users @ taught.items.T
+        return float((rows.multiply(scores**2) + csr_array(0.015 * scores**2)).sum())
+
+    assert error(taught) < error(taught.take(np.arange(8)))
 
 
 # -- the whole -------------------------------------------------------------------------------------------------------

@@ -99,7 +99,8 @@ class Coding:
         self.balanced = balanced.take(plan.columns)
         self.n_jobs = n_jobs
         spectrum, sizes = self.balanced.spectrum, plan.sizes
-        self.targets = make_targets(sides, self.balanced, alpha, n_jobs)
+        # All that the teacher knows, also in directions that no word has.
+        self.targets = make_targets(sides, balanced, alpha, n_jobs)
         self.items = start_words(self.balanced.items, spectrum, sizes, plan.item_words, random, n_jobs)
         self.users: Words | None = None
         if store_users:
@@ -142,7 +143,7 @@ def start_words(
     rows: Floats,
     spectrum: NDArray[np.float64],
     sizes: NDArray[np.int32],
-    n_words: int,
+    n_words: tuple[int, ...],
     random: np.random.RandomState,
     n_jobs: int,
 ) -> Words:
@@ -150,11 +151,11 @@ def start_words(
 
     It is the same step as later, for rows that met nothing: A is diag(spectrum), and words are means.
     """
-    chosen = np.sort(random.permutation(len(rows))[: _START_ROWS + _ROWS_PER_WORD * n_words])
+    chosen = np.sort(random.permutation(len(rows))[: _START_ROWS + _ROWS_PER_WORD * max(n_words)])
     sample = np.ascontiguousarray(rows[chosen])
-    n_words = min(n_words, len(sample))
-    first = sample[random.permutation(len(sample))[:n_words]]
-    books = tuple(np.ascontiguousarray(part) for part in np.split(first, np.cumsum(sizes)[:-1], axis=1))
+    first = sample[random.permutation(len(sample))[: max(n_words)]]
+    parts = np.split(first, np.cumsum(sizes)[:-1], axis=1)
+    books = tuple(np.ascontiguousarray(part[:n]) for part, n in zip(parts, n_words, strict=True))
     words = Words(np.zeros((len(sample), len(sizes)), np.uint16), books)
     weight = padded(np.diag(spectrum))
     weight = np.ascontiguousarray(np.pad(weight, ((0, weight.shape[1] - len(weight)), (0, 0))))

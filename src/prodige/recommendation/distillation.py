@@ -28,14 +28,15 @@ from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
 from prodige.threads import count_threads, one_thread
 
-N_STEPS = 31  # about as many as there are: trials, alternations and rounds
-_N_TRIALS = 16  # at most
+_N_TRIALS = 20  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
 _RANK_SHARE = 0.4  # of the root of the number of users and items, at most, is the rank to begin with
 _N_TRIAL_ALTERNATIONS = 7
 _N_ALTERNATIONS = 12
 _N_ROUNDS = 3
+N_STEPS = _N_TRIALS + _N_ALTERNATIONS + _N_ROUNDS  # at most
+_WIDEST = 96  # rank to begin with
 _HURRIED = 16  # directions and words where there is no time for more
 _PATIENCE = 100  # times as long as the smallest alternation should a fit be that searches
 _BOOK_SHARE = 0.15  # of a budget that codebooks take in the first plan that is tried
@@ -49,6 +50,7 @@ class Shape:
     user_words: int
     item_words: int
     grouping: Grouping = "consecutive"
+    is_wide: bool = False
 
 
 class ProductFit:
@@ -105,6 +107,10 @@ class ProductFit:
             return
         trials = Trials(self, held)
         quality = trials.judge(self.shape)
+        yield -quality
+        wide = first_wide_shape(self.budget, self.interactions)
+        if wide != self.shape and (found := trials.judge(wide)) > quality + _LEAST_GAIN:
+            self.shape, quality = wide, found
         yield -quality
         improved = True
         while improved:
@@ -185,7 +191,7 @@ class Trials:
 
     def _distil(self, shape: Shape) -> float:
         fit, balanced, thin = self.fit, self.teachers[shape.teacher], self.thin
-        plan = make_plan(fit.budget, balanced.spectrum, shape.user_words, shape.item_words, shape.grouping)
+        plan = planned(fit.budget, balanced.spectrum, shape)
         if plan is None:
             return -np.inf
         random, alpha = np.random.RandomState(self.seed), shape.teacher.alpha
@@ -245,7 +251,12 @@ def change_grouping(fit: ProductFit, direction: int) -> Shape | None:
     return None if fit.shape.grouping == grouping else replace(fit.shape, grouping=grouping)
 
 
-CHANGES = (change_words, change_rank, change_alpha, change_penalty, change_grouping, change_items)
+def change_width(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape with all directions in words, or without those that deserve no bits."""
+    return None if fit.shape.is_wide == (direction > 0) else replace(fit.shape, is_wide=direction > 0)
+
+
+CHANGES = (change_width, change_words, change_rank, change_alpha, change_penalty, change_grouping, change_items)
 
 
 def first_shape(budget: Budget, rank: int) -> Shape:
@@ -260,22 +271,38 @@ def first_shape(budget: Budget, rank: int) -> Shape:
     return Shape(TeacherSettings(rank=rank), best, best)
 
 
+def first_wide_shape(budget: Budget, interactions: csr_array) -> Shape:
+    """Return another shape to begin with: about twice the rank, and words for all of its directions.
+
+    Where words are few and directions are many, one change at a time does not lead from one to the other.
+    """
+    rank = first_rank(budget, interactions)
+    larger = [other for other in _RANKS if other <= min(2 * rank, largest_rank(interactions), _WIDEST)]
+    return replace(first_shape(budget, max(larger, default=rank)), is_wide=True)
+
+
 def hurried(shape: Shape) -> Shape:
     """Return a shape that takes little time."""
-    teacher = replace(shape.teacher, rank=min(shape.teacher.rank, _HURRIED))
-    return Shape(teacher, min(shape.user_words, _HURRIED), min(shape.item_words, _HURRIED), shape.grouping)
+    return replace(
+        shape,
+        teacher=replace(shape.teacher, rank=min(shape.teacher.rank, _HURRIED)),
+        user_words=min(shape.user_words, _HURRIED),
+        item_words=min(shape.item_words, _HURRIED),
+    )
+
+
+def planned(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Plan | None:
+    """Return the plan of a shape, None where there is no room for it."""
+    return make_plan(budget, spectrum, shape.user_words, shape.item_words, shape.grouping, shape.is_wide)
 
 
 def plan_for(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Plan:
     """Return the plan of a shape; with fewer words, or directions, where it does not fit."""
-    n_words = shape.user_words, shape.item_words
-    while True:
-        plan = make_plan(budget, spectrum, *n_words, shape.grouping)
-        if plan is not None:
-            return plan
-        if max(n_words) <= 2:
+    while (plan := planned(budget, spectrum, shape)) is None:
+        if max(shape.user_words, shape.item_words) <= 2:
             return least_plan(budget)
-        n_words = max(2, n_words[0] // 2), max(2, n_words[1] // 2)
+        shape = replace(shape, user_words=max(2, shape.user_words // 2), item_words=max(2, shape.item_words // 2))
+    return plan
 
 
 def largest_rank(interactions: csr_array) -> int:

@@ -1,14 +1,15 @@
 """Plan: how a budget is shared out among factors, hubs, codebooks and biases.
 
 A direction of the balanced teacher with spectrum S_k deserves r_k = max(0, log₂(S_k / θ)) bits on either side, as a
-Gaussian source of that standard deviation does; θ is where the budget ends. Directions of rate 0 are left out, the
-others are cut into groups of equal summed rate, one for each factor: then a code of log₂ H bits serves each alike.
+Gaussian source of that standard deviation does; θ is where the budget ends. Directions are cut into groups of equal
+summed rate, one for each factor: then a code of log₂ H bits serves each alike. Those of rate 0 are left out, or, in a
+*wide* plan, get a little: words learn what they say of them, and where there are many rows for each word that gains.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ _FACTOR_BYTES = 48  # of a factor in a header, with the ends of its two grids
 _FILE_BYTES = 700  # of a file beside codes, codebooks and lengths
 
 MOST_WORDS = 512
+_LEAST_RATE = 0.25  # bits of a direction in a wide plan, where groups are cut
 _MOST_FACTORS = 128
 
 
@@ -62,14 +64,14 @@ class Budget:
     def cost(self, plan: Plan) -> float:
         """Return an upper bound on the bits of a file of this shape, or its numbers."""
         n_users = self.n_users if self.store_users else 0
-        words = plan.item_words + (plan.user_words if self.store_users else 0)
+        user_words = plan.user_words if self.store_users else (0,) * plan.n_factors
+        sizes = zip(plan.sizes, user_words, plan.item_words, strict=True)
+        entries = sum(int(size) * (mine + theirs) for size, mine, theirs in sizes)
         if self.bits is None:
-            lengths = self.n_items
-            return float(plan.n_factors * (n_users + self.n_items) + lengths + words * plan.n_directions)
-        codes = n_users * number_bits(plan.user_words) + self.n_items * number_bits(plan.item_words)
-        lengths = self.n_items * plan.length_bits
+            return float(plan.n_factors * (n_users + self.n_items) + self.n_items + entries)
+        codes = n_users * sum(map(number_bits, plan.user_words)) + self.n_items * sum(map(number_bits, plan.item_words))
         header = 8 * (_FILE_BYTES + _FACTOR_BYTES * plan.n_factors)
-        return float(plan.n_factors * codes + lengths + plan.word_bits * words * plan.n_directions + header)
+        return float(codes + self.n_items * plan.length_bits + plan.word_bits * entries + header)
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,15 @@ class Plan:
     ----------
     groups : tuple of tuple of int
         Directions of the balanced teacher in each factor.
-    user_words, item_words : int
-        Hubs of either side of a factor.
+    user_words, item_words : tuple of int
+        Hubs of either side of each factor.
     word_bits, length_bits : int
         Of an entry of a codebook, and of an item's length.
     """
 
     groups: tuple[tuple[int, ...], ...]
-    user_words: int
-    item_words: int
+    user_words: tuple[int, ...]
+    item_words: tuple[int, ...]
     word_bits: int = WORD_BITS
     length_bits: int = LENGTH_BITS
 
@@ -114,9 +116,25 @@ class Plan:
 
 
 def make_plan(
-    budget: Budget, spectrum: NDArray[np.float64], user_words: int, item_words: int, grouping: Grouping
+    budget: Budget,
+    spectrum: NDArray[np.float64],
+    user_words: int,
+    item_words: int,
+    grouping: Grouping,
+    is_wide: bool = False,
 ) -> Plan | None:
     """Return the plan with as many factors as a budget allows; None where there is not room for one.
+
+    Parameters
+    ----------
+    budget : Budget
+    spectrum : ndarray of float64, shape [d]
+        Of the balanced teacher, falling.
+    user_words, item_words : int
+        Hubs of either side of a factor. What is left of a budget of bits doubles them in the first factors.
+    grouping : {"consecutive", "dealt"}
+    is_wide : bool
+        Whether directions of rate 0 are in groups, too.
 
     Examples
     --------
@@ -124,24 +142,50 @@ def make_plan(
     >>> from prodige.recommendation.plan import Budget, make_plan
     >>> budget = Budget(bits=64, numbers=None, n_users=30_000, n_items=10_000)
     >>> plan = make_plan(budget, 0.9 ** np.arange(32), 256, 256, "consecutive")
-    >>> plan.n_factors, round(budget.cost(plan) / 40_000, 1)
-    (7, 59.2)
+    >>> plan.n_factors, plan.user_words, round(budget.cost(plan) / 40_000, 1)
+    (7, (512, 512, 512, 512, 256, 256, 256), 63.8)
     """
     bits = (np.log2(user_words) + np.log2(item_words)) / 2
     length_bits = LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS
     for n_factors in range(min(_MOST_FACTORS, len(spectrum)), 0, -1):
-        groups = group_directions(spectrum, n_factors, bits, grouping)
+        groups = group_directions(spectrum, n_factors, bits, grouping, _LEAST_RATE if is_wide else 0.0)
         if not sum(map(len, groups)):
             return None  # one word says nothing
-        plan = Plan(tuple(tuple(map(int, group)) for group in groups), user_words, item_words, WORD_BITS, length_bits)
+        n = len(groups)
+        plan = Plan(
+            tuple(tuple(map(int, group)) for group in groups),
+            (user_words,) * n,
+            (item_words,) * n,
+            WORD_BITS,
+            length_bits,
+        )
         if budget.cost(plan) <= budget.total:
-            return plan
+            return plan if budget.bits is None else spend_rest(budget, plan)
     return None
+
+
+def spend_rest(budget: Budget, plan: Plan) -> Plan:
+    """Return the plan with twice as many words in as many of its first factors as what is left pays for."""
+    most = max(word_counts(budget))
+    for n_doubled in range(plan.n_factors, 0, -1):
+        larger = replace(
+            plan,
+            user_words=doubled(plan.user_words, n_doubled, most),
+            item_words=doubled(plan.item_words, n_doubled, most),
+        )
+        if budget.cost(larger) <= budget.total:
+            return larger
+    return plan
+
+
+def doubled(words: tuple[int, ...], n_first: int, most: int) -> tuple[int, ...]:
+    """Return numbers of words with the first few doubled, as far as there may be so many."""
+    return tuple(min(2 * n, max(n, most)) if m < n_first else n for m, n in enumerate(words))
 
 
 def least_plan(budget: Budget) -> Plan:
     """Return the smallest plan there is: one factor of one direction, with two hubs on either side."""
-    return Plan(((0,),), 2, 2, WORD_BITS, LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS)
+    return Plan(((0,),), (2,), (2,), WORD_BITS, LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS)
 
 
 def least_bits(n_users: int, n_items: int, store_users: bool) -> float:
@@ -209,9 +253,9 @@ def rates(spectrum: NDArray[np.float64], total: float) -> NDArray[np.float64]:
 
 
 def group_directions(
-    spectrum: NDArray[np.float64], n_groups: int, bits: float, grouping: Grouping
+    spectrum: NDArray[np.float64], n_groups: int, bits: float, grouping: Grouping, least_rate: float = 0.0
 ) -> list[NDArray[np.int64]]:
-    """Return the directions of each group; those that deserve no bits are in none.
+    """Return the directions of each group; those that deserve no bits are in none unless all get a little.
 
     Parameters
     ----------
@@ -223,6 +267,8 @@ def group_directions(
         Of a code.
     grouping : {"consecutive", "dealt"}
         Neighbours in the spectrum together, or one after the other to the group that has least.
+    least_rate : float
+        Bits that any direction counts for.
 
     Examples
     --------
@@ -234,7 +280,7 @@ def group_directions(
     >>> [group.tolist() for group in group_directions(spectrum, 2, 4.0, "dealt")]
     [[0, 3], [1, 2]]
     """
-    deserved = rates(spectrum, n_groups * bits)
+    deserved = np.maximum(rates(spectrum, n_groups * bits), least_rate)
     kept = np.flatnonzero(deserved > 0)
     n_groups = min(n_groups, kept.size)
     if grouping == "consecutive":
