@@ -16,7 +16,7 @@ from prodige.text import encoding
 from prodige.text.features import Features
 from prodige.text.levels import find_levels, nearest_level
 from prodige.text.ngrams import Candidates, Orders
-from prodige.text.ratios import IsOver, Linear, find_shift, log_count_ratios, regress
+from prodige.text.ratios import GAIN, ROUGH_GAIN, IsOver, Linear, find_shift, log_count_ratios, regress
 from prodige.text.vertices import Vertices
 from prodige.text.wordgraph import WordGraph
 
@@ -62,6 +62,8 @@ class Problem:
     n_jobs : int, optional
     is_over : callable
         Whether the time is up.
+    gain : float
+        What a regression has to gain by another step, relative to its loss.
     """
 
     candidates: Candidates
@@ -71,15 +73,14 @@ class Problem:
     room: int
     n_jobs: int | None
     is_over: IsOver
+    gain: float = GAIN
     _last: Last = field(default_factory=lambda: Last())
 
     def take(self, texts: NDArray[np.int64]) -> Problem:
-        """Return the problem with some of the texts."""
-        features = self.candidates.features.take(texts)
-        candidates = replace(self.candidates, features=features)
-        return replace(
-            self, candidates=candidates, classes=self.classes[texts], weights=self.weights[texts], _last=Last()
-        )
+        """Return the problem with some of the texts, for trials: regressions of it end sooner."""
+        candidates = replace(self.candidates, features=self.candidates.features.take(texts))
+        classes, weights = self.classes[texts], self.weights[texts]
+        return replace(self, candidates=candidates, classes=classes, weights=weights, gain=ROUGH_GAIN, _last=Last())
 
     def fit(self, settings: Settings) -> WordGraph:
         """Return the graph of all texts that uses up the room; RoomError if even the smallest is too large."""
@@ -141,7 +142,9 @@ class Problem:
         return self._last.regression
 
     def _regress(self, features: Features, scale: NDArray[np.float64], penalty: float, start: Linear) -> Linear:
-        return regress(features, self.classes, self.weights, scale, penalty, start, self.n_jobs, self.is_over)
+        return regress(
+            features, self.classes, self.weights, scale, penalty, start, self.n_jobs, self.is_over, self.gain
+        )
 
     def _prune(self, everything: Regression, settings: Settings, n_edges: int) -> WordGraph:
         """Return the graph of the strongest edges, refitted and rounded."""
