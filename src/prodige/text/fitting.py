@@ -22,8 +22,9 @@ from prodige.text.wordgraph import WordGraph
 
 # Bits of an edge with its vertex: what the first guess of the number of edges is made with.
 _BITS = 16
-# Share of the room that is aimed at, and that is good enough; in a trial, up to so many times more or less is.
-_AIM, _ENOUGH, _NEAR = 0.99, 0.97, 1.05
+# Share of the room that is aimed at, and that is good enough; in a trial, up to so many times more or less is, and up
+# to so many a last guess needs no other look.
+_AIM, _ENOUGH, _NEAR, _FAR = 0.99, 0.97, 1.05, 1.3
 _MOST_GUESSES = 8
 
 
@@ -107,14 +108,17 @@ class Problem:
         if n_edges is not None:
             return self._prune(everything, settings, n_edges)
         guess = self.guess(everything)
+        # The penalty does not change how many bits an edge takes.
+        is_known = self._last.weighed == (settings.orders, settings.n_levels)
         for _ in range(_MOST_GUESSES):
             graph = self._prune(everything, settings, guess)
-            if self._last.weighed == (settings.orders, settings.n_levels):
-                break  # the penalty does not change how many bits an edge takes
+            if is_known:
+                break
             share = self._weigh(graph) / max(self.room, 1)
             if 1 / _NEAR <= share <= _NEAR or guess in (everything.n_edges, self.n_classes):
                 break
             guess = max(self.n_classes, min(int(guess / share), everything.n_edges))
+            is_known = 1 / _FAR <= share <= _FAR  # bits of an edge hardly change with so few more or less of them
         self._last.weighed = settings.orders, settings.n_levels
         return graph
 
