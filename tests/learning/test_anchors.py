@@ -40,7 +40,11 @@ def truth(edges: Edges, n_anchors: int) -> Any:
 
 
 def hubs(**options: Any) -> AnchorEmbedding:
-    settings = {name: options.pop(name) for name in ("padding_idx", "normalize", "n_anchors") if name in options}
+    settings = {
+        name: options.pop(name)
+        for name in ("padding_idx", "normalize", "n_anchors", "scale_grad_by_freq")
+        if name in options
+    }
     return AnchorEmbedding(make_graph(hub_graph(40, 5, 4), **options), **settings)
 
 
@@ -184,6 +188,20 @@ def test_padding_is_zero_and_learns_nothing(padding_idx: int) -> None:
     assert "padding_idx=3" in repr(layer)
 
 
+def test_gradients_by_frequency() -> None:
+    """As nn.Embedding does: an item that is there three times counts as often as one that is there once."""
+    layer, table = hubs(normalize=False, scale_grad_by_freq=True), nn.Embedding(40, 5, scale_grad_by_freq=True)
+    ids, factors = torch.tensor([5, 9, 5, 5]), torch.randn(4, 5, dtype=torch.float64)
+    (factors * layer(ids)).sum().backward()
+    (factors * table(ids)).sum().backward()
+    found, by_rows = layer.graph.theta_w.grad, table.weight.grad
+    assert found is not None
+    assert by_rows is not None
+    plain = hubs(normalize=False)
+    (by_rows[[5, 9]] * plain(torch.tensor([5, 9]))).sum().backward()
+    torch.testing.assert_close(found, plain.graph.theta_w.grad, rtol=1e-5, atol=1e-6)
+
+
 def test_repeated_items_add_up() -> None:
     layer = hubs()
     gradients = []
@@ -219,6 +237,19 @@ def test_bad_arguments() -> None:
     for padding_idx in (40, -41):
         with pytest.raises(ValueError, match="padding_idx must be between -40 and 39"):
             AnchorEmbedding(graph, padding_idx=padding_idx)
+    with pytest.raises(TypeError, match="graph must be a GraphEmbedding, got int; AnchorEmbedding"):
+        AnchorEmbedding(1000, 100)  # type: ignore[arg-type]
+    for name, value, remedy in (
+        ("max_norm", 1.0, "normalise what comes out"),
+        ("norm_type", 2.0, "normalise what comes out"),
+        ("sparse", True, r"GraphEmbedding\(..., sparse=True\)"),
+        ("dtype", torch.float64, r"GraphEmbedding\(..., dtype=...\)"),
+        ("device", "cpu", r"\.to\(device\)"),
+    ):
+        with pytest.raises(TypeError, match=f"{name} = .* is not for an AnchorEmbedding.*{remedy}"):
+            AnchorEmbedding(graph, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="AnchorEmbedding has no argument 'colour'"):
+        AnchorEmbedding(graph, colour="red")
 
 
 # -- what is searched, and when --------------------------------------------------------------------------------------

@@ -51,7 +51,8 @@ def test_figures() -> None:
     assert {name for name, row in rows.items() if len(row["accuracy"]) == 1} == set(table3.METHODS) - table3.SEEDED
     assert all(0 <= value <= 1 for row in rows.values() for value in row["accuracy"])
     assert rows["tfidf"]["accuracy"] == [1.0]
-    assert rows["ratios"]["accuracy"] == [1.0]
+    assert rows["ratios"]["accuracy"] == rows["hashed"]["accuracy"] == [1.0]
+    assert rows["hashed"]["float32_bytes"] == 4 * (2**18 + 1)
     assert rows["tfidf"]["file_bytes"] is None
     assert 0 < rows["ngrams-20kB"]["file_bytes"] <= 20_000
     assert (rows["graph"]["paper_accuracy"], rows["graph"]["paper_megabytes"]) == (0.8443, 2.16)
@@ -82,7 +83,7 @@ def test_as_a_table() -> None:
     assert page.startswith("# imdb: 40 texts to learn from, 4 to test\n")
     assert "One seed" in page
     assert "| graph, 32 anchors |" in page
-    assert "prodige reproduce table3 --seeds 1 --methods tfidf,graph" in page
+    assert "prodige reproduce table3 --dataset imdb --seeds 1 --methods tfidf,graph" in page
 
 
 def test_splits_of_seeds() -> None:
@@ -97,6 +98,51 @@ def test_splits_of_seeds() -> None:
     result = table3.run(data, Plan(["tfidf", "graph"], n_seeds=2, n_jobs=1))
     assert [len(row["accuracy"]) for row in result["rows"]] == [2, 2]
     assert result["rows"][1]["paper_accuracy"] is None
+
+
+def test_a_run_goes_on_where_another_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows of the same commit, data and seeds are kept; every row is handed over as soon as it is there."""
+    fitted: list[str] = []
+    fit = table3.fit
+
+    def counting(data: Any, n_jobs: Any, row: Any, seed: int) -> None:
+        fitted.append(f"{row.method} {seed}")
+        fit(data, n_jobs, row, seed)
+
+    monkeypatch.setattr(table3, "fit", counting)
+    monkeypatch.setattr(table3, "commit", lambda: "one")
+    kept: list[Any] = []
+    first = table3.run(DATA, Plan(["tfidf"], n_seeds=2, n_jobs=1), keep=kept.append)
+    assert [[row["method"] for row in result["rows"]] for result in kept] == [["tfidf"]]
+    both = Plan(["hashed", "tfidf"], n_seeds=2, n_jobs=1)
+    second = table3.run(DATA, both, first)
+    assert fitted == ["tfidf 0", "hashed 0"]
+    assert [row["method"] for row in second["rows"]] == ["tfidf", "hashed"]
+    assert "--dataset imdb --seeds 2 --methods tfidf,hashed" in second["origin"]["command"]
+    assert table3.run(DATA, both, second)["rows"] == second["rows"]
+    assert len(fitted) == 2
+    table3.run(DATA, both, second, again=True)
+    assert len(fitted) == 4
+    table3.run(DATA, both, second | {"n_train": 99})
+    assert len(fitted) == 6
+    monkeypatch.setattr(table3, "commit", lambda: "other")
+    third = table3.run(DATA, Plan(["hashed"], n_seeds=2, n_jobs=1), second)
+    assert fitted[6:] == ["hashed 0"]
+    third["origin"]["commit"] = "other"
+    assert any(note.startswith("Made at commit one: linear, tf-idf") for note in table3.notes(third))
+    path = tmp_path / "table3-imdb.json"
+    assert table3.read(path) is None
+    path.write_text(json.dumps(third))
+    assert table3.read(path) == third
+    old = {**third, "rows": [{name: row[name] for name in row if name != "commit"} for row in third["rows"]]}
+    path.write_text(json.dumps(old))
+    read = table3.read(path)
+    assert read is not None
+    assert {row["commit"] for row in read["rows"]} == {"other"}  # as all of an older file is
+    for text in ("no json", "[]", json.dumps({**third, "rows": [{"method": "umap"}]})):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"table3-imdb.json is no table of this version; move it away"):
+            table3.read(path)
 
 
 def test_unknown_methods() -> None:

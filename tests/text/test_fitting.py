@@ -48,6 +48,7 @@ def test_parts_of_a_problem() -> None:
     part = problem.take(texts)
     np.testing.assert_array_equal(part.classes, problem.classes[texts])
     assert part.candidates.features.n_texts == 100
+    assert part.gain > problem.gain  # a trial ends sooner
 
 
 def test_strongest() -> None:

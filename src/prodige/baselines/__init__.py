@@ -11,7 +11,7 @@ compares with, :class:`BPR` another kind, :class:`IALS` the teacher of the graph
 compress nothing and are the ceiling.
 
 For texts, :class:`VectorTextClassifier` is the network of the graph over ordinary word vectors, and
-:class:`TfidfClassifier` and :class:`RatioClassifier` are linear models of any size.
+:class:`TfidfClassifier`, :class:`HashedClassifier` and :class:`RatioClassifier` are linear models of any size.
 """
 
 from prodige.baselines.als import ALS
@@ -19,6 +19,7 @@ from prodige.baselines.base import Baseline
 from prodige.baselines.bpr import BPR
 from prodige.baselines.constant import Constant
 from prodige.baselines.ease import EASE
+from prodige.baselines.hashed_text import HashedClassifier
 from prodige.baselines.ials import IALS
 from prodige.baselines.item_knn import ItemKNN
 from prodige.baselines.mds import MDS
@@ -45,6 +46,7 @@ __all__ = [
     "SVD",
     "Baseline",
     "Constant",
+    "HashedClassifier",
     "ItemKNN",
     "MetricLearning",
     "PoincareMDS",

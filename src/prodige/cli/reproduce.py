@@ -207,22 +207,30 @@ def table3(
     n_seeds: int = seeds(3),
     methods: str = typer.Option(
         "all",
-        help="Some of tfidf, ratios; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, "
+        help="Some of tfidf, hashed, ratios; vectors-100, vectors-18, glove-100, glove-18, distilled-18-8bit, "
         "distilled-8-8bit, distilled-4-8bit, distilled-6-5bit (vectors); graph; ngrams-20kB, ngrams-40kB, "
         "ngrams-50kB, ngrams-150kB.",
     ),
+    again: bool = AGAIN,
     output: Path | None = OUTPUT,
     jobs: int | None = options.JOBS,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Classify film reviews: the graph beside vectors and the paper's figures."""
+    """Classify film reviews: the graph beside vectors and the paper's figures.
+
+    With a folder to write to, every row is kept as soon as it is there; the next run goes on where this one ended.
+    """
     with loading():
         from prodige import datasets
         from prodige.reproduce import table3 as experiment
 
     tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
     tables.make_folder()
-    result = tables.make(datasets.load_texts(dataset.value, data_dir))
+    result, _ = go_on(tables, datasets.load_texts(dataset.value, data_dir), again)
+    if not as_json:
+        print_wide_table(
+            experiment.HEADERS, experiment.cells(result), experiment.title(result), experiment.notes(result)
+        )
     if as_json:
         typer.echo(json.dumps({"results": [result]}))
 
@@ -395,7 +403,7 @@ class Tables:
         if self.output is not None:
             self.output.mkdir(parents=True, exist_ok=True)
 
-    def make(self, data: Dataset | Interactions | LabelledTexts, *budget: Budget) -> dict[str, Any]:
+    def make(self, data: Dataset | Interactions, *budget: Budget) -> dict[str, Any]:
         """Make one table, of a budget where there are several."""
         from prodige.reproduce.tables import Plan
 
@@ -444,10 +452,10 @@ def choose_methods(text: str, known: tuple[str, ...], option: str = "--methods")
     return methods
 
 
-def make_by_bits(tables: Tables, data: Family | Interactions, budgets: list[int], again: bool) -> dict[str, Any]:
-    """Make the tables of one data set, where a file has some rows already the others; write every row at once."""
-    from prodige.graph.atomic import replacing
-    from prodige.reproduce.figures import render
+def go_on(
+    tables: Tables, data: Family | Interactions | LabelledTexts, again: bool, *budgets: list[int]
+) -> tuple[dict[str, Any], Path | None]:
+    """Make the rows that a file does not have yet, and write each at once; return all, and where they are."""
     from prodige.reproduce.tables import Plan
 
     experiment = tables.experiment
@@ -461,8 +469,18 @@ def make_by_bits(tables: Tables, data: Family | Interactions, budgets: list[int]
 
     with status(tables.as_json) as report:
         plan = Plan(tables.methods, tables.n_seeds, tables.n_jobs, report)
-        result: dict[str, Any] = experiment.run(data, budgets, plan, known, keep, again)
+        result: dict[str, Any] = experiment.run(data, *budgets, plan, known, keep, again)
     keep(result)
+    return result, path
+
+
+def make_by_bits(tables: Tables, data: Family | Interactions, budgets: list[int], again: bool) -> dict[str, Any]:
+    """Make the tables of one data set, where a file has some rows already the others."""
+    from prodige.graph.atomic import replacing
+    from prodige.reproduce.figures import render
+
+    result, path = go_on(tables, data, again, budgets)
+    experiment = tables.experiment
     if path is not None and any(row["figures"] for row in result["rows"]):
         with replacing(f"{path}.png") as file:
             file.write(render(experiment.figure(result), "png"))

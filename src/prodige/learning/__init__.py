@@ -4,7 +4,8 @@ Candidate edges become a :class:`GraphEmbedding`. Calling it searches (:mod:`~pr
 walks over the trees of that search; how probabilities of edges get a gradient is a choice
 (:mod:`~prodige.learning.estimators`). :func:`fit` is the training loop; a :class:`Budget` thins the graph on the way,
 by the :class:`Importance` of its edges. :class:`AnchorEmbedding` is the same in the place of ``nn.Embedding``;
-:class:`ProductEmbedding` adds up several.
+:class:`ProductEmbedding` adds up several. Inside of ``torch.compile`` searches are operators
+(:mod:`~prodige.learning.compiled`).
 """
 
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding

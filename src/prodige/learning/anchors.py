@@ -7,8 +7,10 @@ searched: the anchors' trees over the hubs, and from there each item's own edges
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -20,19 +22,28 @@ from prodige._validation import check_integer
 from prodige.graph.atomic import StrPath
 from prodige.graph.engine import AnchorTrees, Engine
 from prodige.graph.graph import Graph
+from prodige.learning import compiled
 from prodige.learning.anchor_layout import AnchorLayout
 from prodige.learning.anchors_from_coordinates import attach_to_anchors
 from prodige.learning.anchors_from_vectors import attach_to_hubs
+from prodige.learning.autograd import Parameters, Paths, spread
 from prodige.learning.embedding import GraphEmbedding
-from prodige.learning.estimators import as_gradient
 from prodige.threads import one_thread
 
 # First step of the descent towards distances, relative to their mean; and towards coordinates, to their mean square.
 _RATE = 0.002
 _COORDINATE_RATE = 0.03
+_ROWS_ARE_PATHS = "rows are lengths of paths that share edges, and none can be rescaled alone; normalise what comes out"
+_REFUSED = {
+    "max_norm": _ROWS_ARE_PATHS,
+    "norm_type": _ROWS_ARE_PATHS,
+    "sparse": "gradients are of edges, so give it to the graph, GraphEmbedding(..., sparse=True)",
+    "dtype": "numbers are of the graph's type; give it to the graph, GraphEmbedding(..., dtype=...), or call .double()",
+    "device": "shortest paths are searched on the CPU; move what comes out with .to(device)",
+}
 
 
-class AnchorEmbedding(nn.Module):
+class AnchorEmbedding(compiled.Operable):
     """Distances of items to anchors, called as :class:`torch.nn.Embedding` is.
 
     Raw distances are much alike: what tells items apart is the little by which they differ. The layer therefore takes
@@ -48,6 +59,10 @@ class AnchorEmbedding(nn.Module):
         Item whose row is zero and learns nothing.
     normalize : bool
         Centre and scale the distances. False gives plain distances.
+    scale_grad_by_freq : bool
+        Divide the gradient of each item's row by how often the item is in the batch, as ``nn.Embedding`` does.
+    **refused
+        Other arguments of ``nn.Embedding`` have no meaning here; an error says what to do instead.
 
     Attributes
     ----------
@@ -84,8 +99,16 @@ class AnchorEmbedding(nn.Module):
         n_anchors: int | None = None,
         padding_idx: int | None = None,
         normalize: bool = True,
+        scale_grad_by_freq: bool = False,
+        **refused: Any,
     ) -> None:
         super().__init__()
+        check_refused(refused)
+        if not isinstance(graph, GraphEmbedding):
+            raise TypeError(
+                f"graph must be a GraphEmbedding, got {type(graph).__name__}; AnchorEmbedding.from_vectors and "
+                "from_coordinates make one of a table, from_graph of a Graph"
+            )
         if n_anchors is None:
             n_anchors = graph.n_vertices - graph.n_items
             if n_anchors == 0:
@@ -98,6 +121,7 @@ class AnchorEmbedding(nn.Module):
         self.num_embeddings = graph.n_items
         self.embedding_dim = n_anchors
         self.padding_idx = padding_idx
+        self.scale_grad_by_freq = scale_grad_by_freq
         self._trees: tuple[Engine, AnchorTrees] | None = None
         self._table: tuple[Engine, torch.Tensor] | None = None
         self.register_buffer("center", torch.zeros(n_anchors))
@@ -258,6 +282,8 @@ class AnchorEmbedding(nn.Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - as nn.Embedding calls it
         """Return the rows of items, shape [..., K]."""
+        if torch.compiler.is_compiling():
+            return self._call(input)
         ids = check_ids(input, self.num_embeddings)
         if not torch.is_grad_enabled():
             table = self._rows_of_all()
@@ -267,30 +293,67 @@ class AnchorEmbedding(nn.Module):
         rows = self._normalized(self._distances(unique.numpy().astype(np.int32)))
         if self.padding_idx is not None:
             rows = rows.masked_fill((unique == self.padding_idx).unsqueeze(1), 0.0)
-        return functional.embedding(inverse, rows)
+        return functional.embedding(inverse, rows, scale_grad_by_freq=self.scale_grad_by_freq)
 
     def _distances(self, items: NDArray[np.int32]) -> torch.Tensor:
         """Return plain distances of distinct items to the anchors, shape [U, K], differentiable."""
+        search, is_from_anchors = self._search(items, self.graph.draw_seed())
+        distances = self.graph._distances(search)
+        return distances.t() if is_from_anchors else distances
+
+    def _search(self, items: NDArray[np.int32], seed: int | None) -> tuple[Paths, bool]:
+        """Search between the anchors and distinct items; return whether the rows are anchors."""
         graph, anchors = self.graph, self.anchors
-        prepared = graph.prepared()
+        prepared = graph.prepared() if seed is None else None
         if prepared is not None and prepared.engine.are_hubs(anchors):
-            search = AnchorSearch(
-                graph,
-                self._grow(prepared.engine),
-                prepared.edges,
-                items,
-                prepared.engine.threads(graph.n_jobs, anchors.size),
-            )
-            distances: torch.Tensor = AnchorDistances.apply(  # type: ignore[no-untyped-call]
-                graph.theta_w, graph.unreachable, search
-            )
-            return distances.t()
+            threads = prepared.engine.threads(graph.n_jobs, anchors.size)
+            trees = self._grow(prepared.engine)
+            return AnchorSearch(trees, prepared.edges, graph.n_edges, items, graph.sparse, threads), True
         # The graph has no direction: a search from either side finds the same, and one from the fewer is cheaper.
         if anchors.size <= items.size:
-            from_anchors: torch.Tensor = graph(anchors, items)
-            return from_anchors.t()
-        from_items: torch.Tensor = graph(items, anchors)
-        return from_items
+            return graph.search(anchors, items, seed), True
+        return graph.search(items, anchors, seed), False
+
+    # -- as an operator ----------------------------------------------------------------------------------------------
+
+    def draw_seed(self) -> int | None:
+        """Return what the next random graphs are drawn by; None where no edge is random."""
+        return self.graph.draw_seed()
+
+    def _call(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return rows by the operator that ``torch.compile`` knows."""
+        graph = self.graph
+        compiled.check_dense(graph.sparse)
+        parameters = Parameters(graph.theta_w, graph.theta_b, graph.unreachable)
+        return compiled.call(self, [ids, self.center, self.scale], parameters, (*ids.shape, self.embedding_dim))
+
+    def _answer(
+        self, inputs: Sequence[torch.Tensor], parameters: Parameters, seed: int | None, learning: bool
+    ) -> tuple[torch.Tensor, compiled.Tape | None]:
+        ids = check_ids(inputs[0], self.num_embeddings)
+        if not learning:
+            table = self._rows_of_all()
+            if table is not None:
+                return functional.embedding(ids, table), None
+        unique, inverse = torch.unique(ids, return_inverse=True)
+        search, is_from_anchors = self._search(unique.numpy().astype(np.int32), seed)
+        distances, tape = compiled.read(search, parameters.unreachable)
+        rows = self._normalized(distances.t() if is_from_anchors else distances)
+        padding = None if self.padding_idx is None else (unique == self.padding_idx).unsqueeze(1)
+        if padding is not None:
+            rows = rows.masked_fill(padding, 0.0)
+        rest = RowsTape(tape, is_from_anchors, self.scale, padding, inverse, len(rows), self.scale_grad_by_freq)
+        return functional.embedding(inverse, rows), rest if learning else None
+
+    def _holding(self, inputs: Sequence[torch.Tensor], parameters: Parameters, again: bool) -> Self:
+        graph = self.graph._holding([], parameters, again)
+        own = {"center": self.center, "scale": self.scale}
+        if graph is self.graph and compiled.are_same(zip(own.values(), inputs[1:], strict=True)):
+            return self
+        other = copy.copy(self)
+        other._modules = self._modules | {"graph": graph}
+        other._buffers = self._buffers | dict(zip(own, inputs[1:], strict=True))
+        return other
 
     def _grow(self, engine: Engine) -> AnchorTrees:
         """Return the anchors' trees over the hubs; those of the last call if the engine is the same."""
@@ -363,7 +426,7 @@ class AnchorEmbedding(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
-        return {**self.__dict__, "_trees": None, "_table": None}
+        return {**self.__dict__, "_waiting": {}, "_trees": None, "_table": None}
 
 
 class FrozenAnchorEmbedding(nn.Module):
@@ -450,49 +513,62 @@ class FrozenAnchorEmbedding(nn.Module):
         return {**self.__dict__, "_table": None}
 
 
-@dataclass
+@dataclass(eq=False)
 class AnchorSearch:
-    """Grown trees, and what to ask them."""
+    """Grown trees, and the items that are to choose among their own edges; rows are anchors."""
 
-    graph: GraphEmbedding
     trees: AnchorTrees
     edges: NDArray[np.int64] | None  # candidate edges behind those of the trees; None: the same
+    n_edges: int  # candidate edges
     items: NDArray[np.int32]
+    sparse: bool
     n_jobs: int
+    _arcs: Any = None
 
+    def read(self) -> NDArray[Any]:
+        """Let each item choose; return the distances, infinite where there is no path, shape [K, U]."""
+        distances, self._arcs = self.trees.distances(self.items, self.n_jobs)
+        return distances
 
-class AnchorDistances(torch.autograd.Function):
-    """Lengths of the shortest paths from anchors to items, ``unreachable`` where there is none, shape [K, U]."""
-
-    @staticmethod
-    def forward(ctx: Any, theta_w: torch.Tensor, unreachable: torch.Tensor, search: AnchorSearch) -> torch.Tensor:
-        """Let each item choose among its own edges."""
-        distances, ctx.arcs = search.trees.distances(search.items, search.n_jobs)
-        ctx.search = search
-        ctx.save_for_backward(theta_w)
-        result = torch.from_numpy(distances)
-        missing = torch.isinf(result)
-        ctx.missing = missing if missing.any() else None
-        return result if ctx.missing is None else torch.where(missing, unreachable.detach(), result)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def gradients(
+        self, incoming: NDArray[Any], parameters: Parameters, needs: tuple[bool, bool]
+    ) -> tuple[NDArray[Any] | None, None]:
         """Follow each item's edge, then the tree it is attached to."""
-        (theta_w,) = ctx.saved_tensors
-        search: AnchorSearch = ctx.search
-        by_w = by_unreachable = None
-        if ctx.needs_input_grad[0]:
-            incoming = gradient.contiguous().numpy()
-            by_weight = search.trees.backward(search.items, incoming, ctx.arcs, search.n_jobs)
-            if search.edges is not None:
-                spread = np.zeros(search.graph.n_edges, by_weight.dtype)
-                spread[search.edges] = by_weight
-                by_weight = spread
-            by_w = as_gradient(by_weight * torch.sigmoid(theta_w).numpy(), theta_w, search.graph.sparse)
-        if ctx.needs_input_grad[1]:
-            by_unreachable = gradient.new_zeros(()) if ctx.missing is None else gradient[ctx.missing].sum()
-        return by_w, by_unreachable, None
+        if not needs[0]:
+            return None, None
+        by_weight = self.trees.backward(self.items, incoming, self._arcs, self.n_jobs)
+        return spread(by_weight, self.edges, self.n_edges) * torch.sigmoid(parameters.theta_w).numpy(), None
+
+
+@dataclass(eq=False)
+class RowsTape:
+    """What the backward pass of :class:`AnchorEmbedding` as an operator needs: its steps, in reverse."""
+
+    search: compiled.SearchTape
+    is_from_anchors: bool
+    scale: torch.Tensor
+    padding: torch.Tensor | None
+    inverse: torch.Tensor
+    n_rows: int
+    scale_grad_by_freq: bool
+
+    def gradients(self, gradient: torch.Tensor, parameters: Parameters, needs: Sequence[bool]) -> compiled.Gradients:
+        """Return the gradients of parameters by that of rows."""
+        by_rows = torch.ops.aten.embedding_dense_backward(
+            gradient, self.inverse, self.n_rows, -1, self.scale_grad_by_freq
+        )
+        if self.padding is not None:
+            by_rows = by_rows.masked_fill(self.padding, 0.0)
+        by_distances = (by_rows / self.scale).to(parameters.theta_w.dtype)
+        return self.search.gradients(by_distances.t() if self.is_from_anchors else by_distances, parameters, needs)
+
+
+def check_refused(options: dict[str, Any]) -> None:
+    """Refuse arguments of :class:`torch.nn.Embedding` that make no sense for a graph, with what to do instead."""
+    for name in options:
+        if name not in _REFUSED:
+            raise TypeError(f"AnchorEmbedding has no argument {name!r}")
+        raise TypeError(f"{name} = {options[name]!r} is not for an AnchorEmbedding: {_REFUSED[name]}")
 
 
 def check_ids(ids: Any, n_items: int) -> torch.Tensor:

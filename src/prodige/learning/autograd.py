@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +32,30 @@ class Observer(Protocol):
         """Take in a search and the gradient of the loss by its distances."""
 
 
+class Parameters(NamedTuple):
+    """What distances are differentiated by."""
+
+    theta_w: torch.Tensor
+    theta_b: torch.Tensor
+    unreachable: torch.Tensor
+
+
+class Paths(Protocol):
+    """Shortest paths that were found, as far as autograd needs to know them."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether gradients are to be sparse."""
+
+    def read(self) -> NDArray[Any]:
+        """Return the distances, infinite where there is no path."""
+
+    def gradients(
+        self, incoming: NDArray[Any], parameters: Parameters, needs: tuple[bool, bool]
+    ) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Return the gradients of theta_w and theta_b where they are needed, and where there are any."""
+
+
 @dataclass(frozen=True)
 class Search:
     """A finished search, and what its backward pass needs to know.
@@ -56,11 +80,44 @@ class Search:
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the forest's edges as values of all candidate edges."""
-        if self.edges is None:
-            return values
-        everything = np.zeros(self.n_edges, values.dtype)
-        everything[self.edges] = values
-        return everything
+        return spread(values, self.edges, self.n_edges)
+
+    def read(self) -> NDArray[Any]:
+        """Return the distances, infinite where there is no path, shape [S, T]."""
+        return self.forest.distances(self.targets, self.n_columns, self.n_jobs)
+
+    def gradients(
+        self, incoming: NDArray[Any], parameters: Parameters, needs: tuple[bool, bool]
+    ) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Walk the trees; return the gradients of theta_w and theta_b that are needed, None where there is none."""
+        theta_w, theta_b, unreachable = parameters
+        forest, by_w, by_b = self.forest, None, None
+        sampled = forest.asked_offsets[-1] > 0 or forest.asked_all
+        if needs[0]:
+            by_weight = forest.backward(incoming, self.targets, self.n_jobs)
+            by_w = self.spread(by_weight) * torch.sigmoid(theta_w).numpy()
+        if needs[1] and sampled:
+            by_b = presence_gradient(
+                self.estimator,
+                forest,
+                incoming,
+                self.targets,
+                torch.sigmoid(theta_b).numpy(),
+                float(unreachable),
+                self.n_jobs,
+            )
+        if self.observer is not None:
+            self.observer.observe(self, incoming, float(unreachable))
+        return by_w, by_b
+
+
+def spread(values: NDArray[Any], edges: NDArray[np.int64] | None, n_edges: int) -> NDArray[Any]:
+    """Return values of some edges as values of all candidate edges; None stands for all of them."""
+    if edges is None:
+        return values
+    everything = np.zeros(n_edges, values.dtype)
+    everything[edges] = values
+    return everything
 
 
 @dataclass(frozen=True)
@@ -97,49 +154,41 @@ class Distances(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, theta_w: torch.Tensor, theta_b: torch.Tensor, unreachable: torch.Tensor, search: Search
+        ctx: Any, theta_w: torch.Tensor, theta_b: torch.Tensor, unreachable: torch.Tensor, search: Paths
     ) -> torch.Tensor:
         """Read the distances off the trees."""
         ctx.search = search
-        distances = torch.from_numpy(search.forest.distances(search.targets, search.n_columns, search.n_jobs))
-        missing = torch.isinf(distances)
-        ctx.missing = missing if missing.any() else None
         ctx.save_for_backward(theta_w, theta_b, unreachable)
-        return distances if ctx.missing is None else torch.where(missing, unreachable.detach(), distances)
+        distances, ctx.missing = fill(search.read(), unreachable)
+        return distances
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """Walk the trees."""
-        theta_w, theta_b, unreachable = ctx.saved_tensors
-        search: Search = ctx.search
-        forest = search.forest
-        incoming = gradient.contiguous().numpy()
-        sampled = forest.asked_offsets[-1] > 0 or forest.asked_all
-        by_w = by_b = by_unreachable = None
-        if ctx.needs_input_grad[0]:
-            slope = torch.sigmoid(theta_w).numpy()
-            by_w = search.spread(forest.backward(incoming, search.targets, search.n_jobs)) * slope
-        if ctx.needs_input_grad[1] and sampled:
-            by_b = presence_gradient(
-                search.estimator,
-                forest,
-                incoming,
-                search.targets,
-                torch.sigmoid(theta_b).numpy(),
-                float(unreachable),
-                search.n_jobs,
-            )
-        if ctx.needs_input_grad[2]:
-            by_unreachable = gradient.new_zeros(()) if ctx.missing is None else gradient[ctx.missing].sum()
-        if search.observer is not None:
-            search.observer.observe(search, incoming, float(unreachable))
+        search: Paths = ctx.search
+        parameters = Parameters(*ctx.saved_tensors)
+        by_w, by_b = search.gradients(gradient.contiguous().numpy(), parameters, ctx.needs_input_grad[:2])
         return (
-            None if by_w is None else as_gradient(by_w, theta_w, search.sparse),
-            None if by_b is None else as_gradient(by_b, theta_b, search.sparse),
-            by_unreachable,
+            None if by_w is None else as_gradient(by_w, parameters.theta_w, search.sparse),
+            None if by_b is None else as_gradient(by_b, parameters.theta_b, search.sparse),
+            gradient_of_missing(gradient, ctx.missing) if ctx.needs_input_grad[2] else None,
             None,
         )
+
+
+def fill(found: NDArray[Any], unreachable: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return distances with ``unreachable`` where they are infinite, and where that is; None if nowhere."""
+    distances = torch.from_numpy(found)
+    missing = torch.isinf(distances)
+    if not missing.any():
+        return distances, None
+    return torch.where(missing, unreachable.detach(), distances), missing
+
+
+def gradient_of_missing(gradient: torch.Tensor, missing: torch.Tensor | None) -> torch.Tensor:
+    """Return the gradient of ``unreachable``."""
+    return gradient.new_zeros(()) if missing is None else gradient[missing].sum()
 
 
 class Sample:

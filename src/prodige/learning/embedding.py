@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +27,8 @@ from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integ
 from prodige.graph.edges import check_ends
 from prodige.graph.engine import Engine, Forest
 from prodige.graph.graph import Graph
-from prodige.learning.autograd import Distances, Draw, Sample, Search, above_baseline
+from prodige.learning import compiled
+from prodige.learning.autograd import Distances, Draw, Parameters, Paths, Sample, Search, above_baseline
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
 from prodige.learning.softplus import inverse_softplus
 from prodige.learning.sparsity import Importance, carry_over
@@ -53,7 +54,7 @@ class Prepared:
     engine: Engine
 
 
-class GraphEmbedding(nn.Module):
+class GraphEmbedding(compiled.Operable):
     """A learnable graph over items and hubs.
 
     In training mode every source searches a graph drawn at random for it alone; in evaluation mode the edges with
@@ -230,15 +231,43 @@ class GraphEmbedding(nn.Module):
 
     def forward(self, sources: Any, targets: Any = None) -> torch.Tensor:
         """Return distances from sources to targets, shape [S, T], differentiable."""
-        if not self.training:
-            kept = self._kept()
-            forest = self._engine(kept).search(self._vertices("sources", sources), self.n_jobs)
-            return self._distances(forest, kept, targets)
-        sample = self.sample(sources, targets)
-        if not self._is_gathering:  # the last is all that can be told apart, and to count the others costs no memory
-            self._draws = [sample._draw]
-            self._n_draws += 1
-        return sample.distances[0]
+        if torch.compiler.is_compiling():
+            return self._call(sources, targets)
+        vertices = self._vertices("sources", sources)
+        return self._distances(self.search(vertices, targets, self.draw_seed()))
+
+    def search(self, sources: Any, targets: Any, seed: int | None) -> Search:
+        """Search from sources: over edges drawn by a seed, or without one over those of probability 0.5 or more.
+
+        Examples
+        --------
+        >>> from prodige import GraphEmbedding
+        >>> embedding = GraphEmbedding([0, 1], [1, 2], probability=1.0)
+        >>> embedding.search([0], [2], seed=None).read()
+        array([[2.]], dtype=float32)
+        """
+        vertices = self._vertices("sources", sources)
+        kept = self._kept() if seed is None else None
+        search = self._asked(self._search_drawn(vertices, kept, seed), kept, targets)
+        if self.training:
+            draw = Draw(vertices, search.forest, search.n_jobs)
+            if self._is_gathering:
+                self._draws.append(draw)
+            else:  # the last is all that can be told apart, and to count the others costs no memory
+                self._draws = [draw]
+                self._n_draws += 1
+        return search
+
+    def draw_seed(self) -> int | None:
+        """Return what the next random graphs are drawn by; None where no edge is random."""
+        return None if not self.training or self._are_certain else self._next_seed()
+
+    @property
+    def _are_certain(self) -> bool:
+        return bool((self.probability == 1).all())
+
+    def _next_seed(self) -> int:
+        return int(torch.randint(2**63 - 1, (), generator=self.generator))
 
     def sample(self, sources: Any, targets: Any = None, n_samples: int = 1) -> Sample:
         """Search ``n_samples`` random graphs from every source, each drawn for that source alone.
@@ -262,10 +291,11 @@ class GraphEmbedding(nn.Module):
         """
         vertices = self._vertices("sources", sources)
         check_integer("n_samples", n_samples, 1, 2**20)
-        forest = self._search_sampled(np.tile(vertices, n_samples))
-        distances = self._distances(forest, None, targets)
+        seed = None if self._are_certain else self._next_seed()
+        search = self._asked(self._search_drawn(np.tile(vertices, n_samples), None, seed), None, targets)
+        distances = self._distances(search)
         distances = distances.view(n_samples, vertices.size, distances.shape[1])
-        draw = Draw(vertices, forest, self._engine(None).threads(self.n_jobs, forest.n_sources))
+        draw = Draw(vertices, search.forest, search.n_jobs)
         if self._is_gathering:
             self._draws.append(draw)
         return Sample(self, distances, draw)
@@ -340,14 +370,37 @@ class GraphEmbedding(nn.Module):
             total = total + draw.score_term(self.theta_b, factors, self.sparse)
         return total
 
-    def _search_sampled(self, sources: IntArray) -> Forest:
-        """Search a random graph for each source."""
-        probability = self._numpy(self.probability)
-        engine = self._engine(None)
-        if (probability == 1).all():
+    def _call(self, sources: Any, targets: Any) -> torch.Tensor:
+        """Return distances by the operator that ``torch.compile`` knows."""
+        compiled.check_dense(self.sparse)
+        inputs = [torch.as_tensor(ids).reshape(-1) for ids in (sources, targets) if ids is not None]
+        parameters = Parameters(self.theta_w, self.theta_b, self.unreachable)
+        n_columns = self.n_items if targets is None else inputs[1].shape[0]
+        return compiled.call(self, inputs, parameters, (inputs[0].shape[0], n_columns))
+
+    def _answer(
+        self, inputs: Sequence[torch.Tensor], parameters: Parameters, seed: int | None, learning: bool
+    ) -> tuple[torch.Tensor, compiled.Tape | None]:
+        search = self.search(inputs[0], inputs[1] if len(inputs) > 1 else None, seed)
+        distances, tape = compiled.read(search, parameters.unreachable)
+        return distances, tape if learning else None
+
+    def _holding(self, inputs: Sequence[torch.Tensor], parameters: Parameters, again: bool) -> Self:
+        own = {"theta_w": self.theta_w, "theta_b": self.theta_b}
+        if not again and compiled.are_same(zip(own.values(), parameters[:2], strict=True)):
+            return self
+        other = copy.copy(self)
+        other._engines = self._engines
+        given = (nn.Parameter(tensor.detach(), requires_grad=False) for tensor in parameters[:2])
+        other._parameters = self._parameters | dict(zip(own, given, strict=True))
+        return other
+
+    def _search_drawn(self, sources: IntArray, kept: NDArray[np.int64] | None, seed: int | None) -> Forest:
+        """Search a random graph for each source; without a seed, the one of the edges kept."""
+        engine = self._engine(kept)
+        if seed is None:
             return engine.search(sources, self.n_jobs)
-        seed = int(torch.randint(2**63 - 1, (), generator=self.generator))
-        return engine.search_sampled(sources, probability, seed, self.n_jobs)
+        return engine.search_sampled(sources, self._numpy(self.probability), seed, self.n_jobs)
 
     def _kept(self) -> NDArray[np.int64] | None:
         """Return the edges with probability 0.5 or more; None if that is all of them."""
@@ -377,19 +430,22 @@ class GraphEmbedding(nn.Module):
         self._engines[edges is None] = Prepared(edges, weights, engine)
         return engine
 
-    def _distances(self, forest: Forest, edges: NDArray[np.int64] | None, targets: Any) -> torch.Tensor:
-        columns = None if targets is None else self._vertices("targets", targets)
-        search = Search(
+    def _asked(self, forest: Forest, edges: NDArray[np.int64] | None, targets: Any) -> Search:
+        """Return a search together with what is asked of it."""
+        return Search(
             forest,
             edges,
             self.n_edges,
-            columns,
+            None if targets is None else self._vertices("targets", targets),
             self.n_items,
             self.estimator,
             self.sparse,
             self.importance,
             self._engine(edges).threads(self.n_jobs, forest.n_sources),
         )
+
+    def _distances(self, search: Paths) -> torch.Tensor:
+        """Return the distances of a search, differentiable."""
         distances: torch.Tensor = Distances.apply(  # type: ignore[no-untyped-call]
             self.theta_w, self.theta_b, self.unreachable, search
         )
@@ -397,7 +453,7 @@ class GraphEmbedding(nn.Module):
 
     def prepared(self) -> Prepared | None:
         """Return an engine over the edges that are there for certain; None where searches draw them at random."""
-        if self.training and not bool((self.probability == 1).all()):
+        if self.training and not self._are_certain:
             return None
         edges = None if self.training else self._kept()
         self._engine(edges)
@@ -463,7 +519,7 @@ class GraphEmbedding(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         state = self.__dict__.copy()
-        state |= {"_engines": {}, "_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
+        state |= {"_engines": {}, "_waiting": {}, "_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
         return state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphEmbedding:
@@ -473,6 +529,7 @@ class GraphEmbedding(nn.Module):
         generator = state.pop("generator")
         other.__dict__.update(copy.deepcopy(state, memo))
         other.generator = None if generator is None else generator.clone_state()
+        other._enroll()
         return other
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:

@@ -45,7 +45,7 @@ def is_done(row: dict[str, Any] | None, here: str | None, n_seeds: int) -> bool:
     """Whether a row need not be made again: same commit, and enough seeds or a reason why there are none."""
     if row is None or here is None or row["commit"] != here:
         return False
-    return len(row["figures"]) == n_seeds or bool(row["note"])
+    return len(row["seconds"]) == n_seeds or bool(row["note"])
 
 
 def ordered(rows: Mapping[tuple[str, int], dict[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
@@ -53,17 +53,22 @@ def ordered(rows: Mapping[tuple[str, int], dict[str, Any]], methods: Sequence[st
     return [rows[key] for key in sorted(rows, key=lambda key: (methods.index(key[0]), key[1]))]
 
 
-def read(path: Path, methods: Sequence[str]) -> Result | None:
-    """Return an earlier result that has rows of these methods alone; None where there is no such file."""
+def read(path: Path, methods: Sequence[str], size: str = "n_items") -> Result | None:
+    """Return an earlier result that has rows of these methods alone; None where there is no such file.
+
+    Rows that do not say which commit made them are of that of the whole.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     try:
         result: Result = json.loads(text)
-        if all(key_of(row)[0] in methods for row in result["rows"]) and result["n_items"] > 0:
+        for row in result["rows"]:
+            row.setdefault("commit", result["origin"]["commit"])
+        if all(row["method"] in methods for row in result["rows"]) and result[size] > 0:
             return result
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         pass
     raise ValueError(f"{path} is no table of this version; move it away, or name another folder")
 

@@ -8,16 +8,20 @@ to predict, vocabulary and network included.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prodige import baselines
 from prodige.datasets import LabelledTexts
-from prodige.reproduce import tables
-from prodige.reproduce.tables import Plan, fit_rows, page, row_notes, seeds_in_words, spread, timed_fit
+from prodige.provenance import commit, provenance
+from prodige.reproduce import budgets, tables
+from prodige.reproduce.budgets import is_done
+from prodige.reproduce.tables import Plan, command, fit_rows, page, seeds_in_words, spread, timed_fit
 from prodige.text.classifier import GraphTextClassifier
 from prodige.text.paper import AnchorTextClassifier
 
@@ -26,6 +30,7 @@ PAPER = {"graph": (0.8443, 2.16), "glove-100": (0.8483, 12.24), "glove-18": (0.8
 
 LABELS = {
     "tfidf": "linear, tf-idf of words and pairs",
+    "hashed": "linear, hashed words and pairs, in the manner of fastText",
     "ratios": "linear, log-count ratios of words, pairs and triples",
     "vectors-100": "vectors, 100-d, from PPMI",
     "vectors-18": "vectors, 18-d, from PPMI",
@@ -43,7 +48,7 @@ LABELS = {
 }
 METHODS = tuple(LABELS)
 # Nothing is left to chance in the others; where there is no published split, every seed has a split of its own.
-SEEDED = {*METHODS} - {"tfidf", "ratios", *(method for method in METHODS if method.startswith("ngrams"))}
+SEEDED = {*METHODS} - {"tfidf", "hashed", "ratios", *(method for method in METHODS if method.startswith("ngrams"))}
 HEADERS = ["", "accuracy", "paper's accuracy", "MB in float32", "paper's MB", "MB of the file", "seconds"]
 
 
@@ -59,6 +64,8 @@ class Row(tables.Row):
         One entry per seed: share of the test texts.
     float32_bytes, file_bytes : int or None
         Of the last fit: the embedding at four bytes a number, and the whole model as a file.
+    commit : str or None
+        Of the code that made the row.
     """
 
     paper_accuracy: float | None
@@ -66,24 +73,63 @@ class Row(tables.Row):
     accuracy: list[float] = field(default_factory=list)
     float32_bytes: int | None = None
     file_bytes: int | None = None
+    commit: str | None = None
 
 
-def run(data: LabelledTexts, plan: Plan) -> dict[str, Any]:
+def run(
+    data: LabelledTexts,
+    plan: Plan,
+    known: dict[str, Any] | None = None,
+    keep: Callable[[dict[str, Any]], None] = lambda result: None,
+    again: bool = False,
+) -> dict[str, Any]:
     """Fit all methods of a plan to one set of texts.
+
+    Parameters
+    ----------
+    data : LabelledTexts
+    plan : Plan
+        Methods, seeds and threads.
+    known : dict, optional
+        An earlier result of the same data. Its rows stay, but those asked for are made anew unless they are of the
+        same commit and as many seeds.
+    keep : callable
+        Given the result so far after every row.
+    again : bool
+        Make all rows that are asked for anew.
 
     Returns
     -------
     dict
         ``dataset``, ``n_train``, ``n_test``, ``n_seeds``, ``rows`` (of :class:`Row`) and ``origin``, ready for JSON.
     """
+    sizes = {"n_train": len(data.train), "n_test": len(data.test)}
+    is_same = known is not None and all(known.get(name) == size for name, size in sizes.items())
+    rows = {row["method"]: row for row in known["rows"]} if known is not None and is_same else {}
+    seeded = SEEDED if data.has_published_split else set(METHODS)
+    here = commit()
 
     def new(method: str) -> Row:
         accuracy, megabytes = PAPER.get(method, (None, None)) if data.has_published_split else (None, None)
-        return Row(method, paper_accuracy=accuracy, paper_megabytes=megabytes)
+        return Row(method, paper_accuracy=accuracy, paper_megabytes=megabytes, commit=here)
 
-    seeded = SEEDED if data.has_published_split else set(METHODS)
-    rows = fit_rows(plan, data.name, LABELS, seeded, new, partial(fit, data, plan.n_jobs))
-    return tables.result("table3", plan, rows, {}, dataset=data.name, n_train=len(data.train), n_test=len(data.test))
+    def gathered() -> dict[str, Any]:
+        entries = [rows[method] for method in METHODS if method in rows]
+        origin = provenance(command("table3", entries, dataset=data.name, seeds=plan.n_seeds))
+        return {"dataset": data.name, **sizes, "n_seeds": plan.n_seeds, "rows": entries, "origin": origin}
+
+    for method in tables.select(plan.methods, METHODS):
+        if again or not is_done(rows.get(method), here, plan.n_seeds if method in seeded else 1):
+            alone = replace(plan, methods=[method])
+            (row,) = fit_rows(alone, data.name, LABELS, seeded, new, partial(fit, data, plan.n_jobs))
+            rows[method] = asdict(row)
+            keep(gathered())
+    return gathered()
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Return an earlier result; None where there is no such file."""
+    return budgets.read(path, METHODS, "n_train")
 
 
 def fit(data: LabelledTexts, n_jobs: int | None, row: Row, seed: int) -> None:
@@ -93,7 +139,7 @@ def fit(data: LabelledTexts, n_jobs: int | None, row: Row, seed: int) -> None:
         data = data.split_again(seed)
     timed_fit(row, model, data.train, data.train_labels)
     row.accuracy.append(float(np.mean(model.predict(data.test) == np.asarray(data.test_labels))))
-    if isinstance(model, baselines.TfidfClassifier | baselines.RatioClassifier):
+    if isinstance(model, baselines.TfidfClassifier | baselines.HashedClassifier | baselines.RatioClassifier):
         row.float32_bytes = 4 * model.n_numbers
         return
     row.file_bytes = model.size_bytes
@@ -118,6 +164,8 @@ def make(method: str, seed: int, n_jobs: int | None) -> Any:
     """
     if method == "tfidf":
         return baselines.TfidfClassifier()
+    if method == "hashed":
+        return baselines.HashedClassifier()
     if method == "ratios":
         return baselines.RatioClassifier(n_jobs=n_jobs)
     if method == "graph":
@@ -162,10 +210,11 @@ def cells(result: dict[str, Any]) -> list[list[str]]:
 def notes(result: dict[str, Any]) -> list[str]:
     """Return what to know about the rows."""
     return [
-        *row_notes(result["rows"], LABELS),
+        *budgets.notes(result, LABELS),
         "distilled: a network over 100-d vectors is trained first, and what its filters see of the words is kept in "
         "fewer directions and trained on, as the graph is",
         "linear models have no file format here; their sizes leave out the vocabulary",
+        "hashed: what fastText learns of words and pairs in buckets, by scikit-learn's logistic regression",
     ]
 
 

@@ -16,14 +16,15 @@ from prodige.text import encoding
 from prodige.text.features import Features
 from prodige.text.levels import find_levels, nearest_level
 from prodige.text.ngrams import Candidates, Orders
-from prodige.text.ratios import IsOver, Linear, find_shift, log_count_ratios, regress
+from prodige.text.ratios import GAIN, ROUGH_GAIN, IsOver, Linear, find_shift, log_count_ratios, regress
 from prodige.text.vertices import Vertices
 from prodige.text.wordgraph import WordGraph
 
 # Bits of an edge with its vertex: what the first guess of the number of edges is made with.
 _BITS = 16
-# Share of the room that is aimed at, and that is good enough; in a trial, up to so many times more or less is.
-_AIM, _ENOUGH, _NEAR = 0.99, 0.97, 1.05
+# Share of the room that is aimed at, and that is good enough; in a trial, up to so many times more or less is, and up
+# to so many a last guess needs no other look.
+_AIM, _ENOUGH, _NEAR, _FAR = 0.99, 0.97, 1.05, 1.3
 _MOST_GUESSES = 8
 
 
@@ -62,6 +63,8 @@ class Problem:
     n_jobs : int, optional
     is_over : callable
         Whether the time is up.
+    gain : float
+        What a regression has to gain by another step, relative to its loss.
     """
 
     candidates: Candidates
@@ -71,15 +74,14 @@ class Problem:
     room: int
     n_jobs: int | None
     is_over: IsOver
+    gain: float = GAIN
     _last: Last = field(default_factory=lambda: Last())
 
     def take(self, texts: NDArray[np.int64]) -> Problem:
-        """Return the problem with some of the texts."""
-        features = self.candidates.features.take(texts)
-        candidates = replace(self.candidates, features=features)
-        return replace(
-            self, candidates=candidates, classes=self.classes[texts], weights=self.weights[texts], _last=Last()
-        )
+        """Return the problem with some of the texts, for trials: regressions of it end sooner."""
+        candidates = replace(self.candidates, features=self.candidates.features.take(texts))
+        classes, weights = self.classes[texts], self.weights[texts]
+        return replace(self, candidates=candidates, classes=classes, weights=weights, gain=ROUGH_GAIN, _last=Last())
 
     def fit(self, settings: Settings) -> WordGraph:
         """Return the graph of all texts that uses up the room; RoomError if even the smallest is too large."""
@@ -106,14 +108,17 @@ class Problem:
         if n_edges is not None:
             return self._prune(everything, settings, n_edges)
         guess = self.guess(everything)
+        # The penalty does not change how many bits an edge takes.
+        is_known = self._last.weighed == (settings.orders, settings.n_levels)
         for _ in range(_MOST_GUESSES):
             graph = self._prune(everything, settings, guess)
-            if self._last.weighed == (settings.orders, settings.n_levels):
-                break  # the penalty does not change how many bits an edge takes
+            if is_known:
+                break
             share = self._weigh(graph) / max(self.room, 1)
             if 1 / _NEAR <= share <= _NEAR or guess in (everything.n_edges, self.n_classes):
                 break
             guess = max(self.n_classes, min(int(guess / share), everything.n_edges))
+            is_known = 1 / _FAR <= share <= _FAR  # bits of an edge hardly change with so few more or less of them
         self._last.weighed = settings.orders, settings.n_levels
         return graph
 
@@ -141,7 +146,9 @@ class Problem:
         return self._last.regression
 
     def _regress(self, features: Features, scale: NDArray[np.float64], penalty: float, start: Linear) -> Linear:
-        return regress(features, self.classes, self.weights, scale, penalty, start, self.n_jobs, self.is_over)
+        return regress(
+            features, self.classes, self.weights, scale, penalty, start, self.n_jobs, self.is_over, self.gain
+        )
 
     def _prune(self, everything: Regression, settings: Settings, n_edges: int) -> WordGraph:
         """Return the graph of the strongest edges, refitted and rounded."""

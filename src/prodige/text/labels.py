@@ -77,7 +77,15 @@ def check_class_weight(
     if class_weight is not None and not isinstance(class_weight, (str, Mapping)):
         raise TypeError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
     if isinstance(class_weight, Mapping):
+        # Not by scikit-learn, which takes the label "1" for the number 1.
+        place = dict(zip([*labels, *labels.tolist()], [*range(labels.size)] * 2, strict=True))
+        weights = np.ones(labels.size)
         for label, weight in class_weight.items():
+            if label not in place:
+                raise ValueError(
+                    f"class_weight has {shortened(label)}, a {type(label).__name__}, which is none of the "
+                    f"{labels.size} classes; the first is {labels.tolist()[0]!r}"
+                )
             if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)):
                 raise TypeError(f"class_weight[{label!r}] must be a number, got {weight!r}")
             if not 0 < np.float32(weight) < np.inf:
@@ -85,6 +93,8 @@ def check_class_weight(
                     f"class_weight[{label!r}] must be a finite number above 0, got {weight!r}; "
                     "leave out the texts of a class that is not to count"
                 )
+            weights[place[label]] = weight
+        return weights
     return np.asarray(compute_class_weight(class_weight, classes=labels, y=labels[classes]), dtype=np.float64)
 
 
@@ -113,7 +123,7 @@ def encode_classes(classes: NDArray[Any]) -> tuple[str, NDArray[Any]]:
 
 def decode_classes(kind: Any, array: NDArray[Any], n: int) -> NDArray[Any]:
     """Return ``n`` labels, different and in order, of one of the types that are written."""
-    if kind not in _CLASS_TYPES:
+    if not isinstance(kind, str) or kind not in _CLASS_TYPES:
         raise ValueError(f"classes of type {shortened(kind)} are not known")
     if kind == "U":
         texts = unpack_texts(array, n)

@@ -25,9 +25,10 @@ from prodige.text.features import Features
 _SMOOTHING = 1.0
 # Texts of a class that a feature should have, for it to say something that it has none.
 _MISSED = 3.0
-# Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one.
+# Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one: in a model, and in a
+# trial of settings, whose losses differ by far more than that.
 _MEMORY = 8
-_GAIN = 1e-6
+GAIN, ROUGH_GAIN = 1e-6, 1e-4
 _MOST_STEPS = 60
 # What a temperature may be.
 _FACTORS = (0.05, 20.0)
@@ -133,6 +134,7 @@ def regress(
     start: Linear,
     n_jobs: int | None,
     is_over: IsOver,
+    gain: float = GAIN,
 ) -> Linear:
     """Return logistic regression over features times ``scale``, by L-BFGS.
 
@@ -148,6 +150,8 @@ def regress(
     n_jobs : int, optional
     is_over : callable
         Asked after each step; True ends the descent where it is.
+    gain : float
+        The least relative gain of the loss that is worth another step.
     """
     # Only weights that are not kept at 0 are descended over; with many classes these are few.
     where, root = np.flatnonzero(scale), roots(features)[:, None]
@@ -171,7 +175,7 @@ def regress(
         jac=True,
         method="L-BFGS-B",
         callback=stop,
-        options={"maxiter": _MOST_STEPS, "maxcor": _MEMORY, "ftol": _GAIN, "gtol": 0.0},
+        options={"maxiter": _MOST_STEPS, "maxcor": _MEMORY, "ftol": gain, "gtol": 0.0},
     )
     table.ravel()[where] = factors * found.x[: where.size]
     return Linear(table, found.x[where.size :])
