@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,18 @@ class ProductOutOfSample:
     graph: ProductGraph
     from_anchors: FromAnchors
 
+    @property
+    def grid(self) -> tuple[float, float, int]:
+        """The least length, the step between lengths, and how many there are; none where they are not on a grid."""
+        grid = self.graph.length_grid
+        return (0.0, 0.0, 0) if grid is None else (grid.least, grid.step, 2**grid.bits)
+
+    @cached_property
+    def floor(self) -> float:
+        """Distances that are shorter weigh no more than one of this length: a part of the mean between anchors."""
+        anchors = self.from_anchors.anchors
+        return _FLOOR * (float(self.graph.distances(anchors, anchors, n_jobs=1).mean(dtype=np.float64)) or 1.0)
+
     def to_anchors(self, X: Any) -> NDArray[np.float32]:
         """Return the distances of rows to the anchors."""
         return self.from_anchors.measure(X)
@@ -49,7 +62,7 @@ class ProductOutOfSample:
     def insert(self, X: Any) -> ProductGraph:
         """Return a product with new items after the old ones, their lengths on the same grid."""
         grid = self.graph.length_grid
-        codes, lengths = self.assign(X, (0.0, 0.0, 0) if grid is None else (grid.least, grid.step, 2**grid.bits))
+        codes, lengths = self.assign(X, self.grid)
         return self.graph.with_items(codes, lengths if grid is None else grid.nearest(lengths))
 
     def distances(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
@@ -60,7 +73,7 @@ class ProductOutOfSample:
         for part in gen_batches(new.size, max(1, _BLOCK // items.size)):
             yield graph.distances(new[part], items, n_jobs=n_jobs)
 
-    def assign(self, X: Any, grid: tuple[float, float, int]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def assign(self, X: Any, grid: tuple[float, float, int]) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         """Return the codes of new rows, shape [M, factors], and their lengths, on a grid that has any levels."""
         graph, anchors = self.graph, self.from_anchors.anchors
         target = self.to_anchors(X)
@@ -78,7 +91,7 @@ class ProductOutOfSample:
             np.array([factor.n_hubs for factor in graph.factors], np.int32),
             np.concatenate([(factor.distances() ** np.float32(graph.power)).ravel() for factor in graph.factors]),
             round(4 * graph.gauge),
-            _FLOOR * (float(target.mean(dtype=np.float64)) or 1.0),
+            self.floor,
             graph.codes[nearest].astype(np.uint16),
             graph.lengths[nearest],
             np.ascontiguousarray(graph.codes[anchors].T.astype(np.uint16)),
@@ -88,4 +101,4 @@ class ProductOutOfSample:
             _N_ROUNDS,
             n_jobs,
         )
-        return codes.astype(np.int32), lengths
+        return codes, lengths

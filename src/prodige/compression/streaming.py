@@ -1,0 +1,46 @@
+"""The streamed pass: items that no fit has seen get codes and lengths, a block at a time.
+
+Given the tables of a product, codes of items are independent of each other: each follows from the item's own distances
+to some anchors. So tables are learned from a sample, and all other items go by once, in any order and in blocks of any
+size. It is what :meth:`~prodige.DistanceCompressor.insert` does, and each item comes out the same to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from prodige.compression.assignment import ProductOutOfSample
+from prodige.metric.sources import Source
+
+# Distances to anchors that are held at a time: 16 MiB as float32.
+_BLOCK = 1 << 22
+
+Assigned = tuple[int, NDArray[np.uint16], NDArray[np.float32]]
+
+
+def assign_blocks(
+    source: Source, placing: ProductOutOfSample, begin: int = 0, end: int | None = None
+) -> Iterator[Assigned]:
+    """Yield ``(number of the first item, codes, lengths)`` of the items of a source, in their order.
+
+    Parameters
+    ----------
+    source : Source
+    placing : ProductOutOfSample
+        A product, its anchors, and what distances to them are measured by. Lengths are on its grid.
+    begin, end : int
+        Which items; all when left out.
+
+    Shapes:
+        - codes: uint16 ``[B, factors]``
+        - lengths: float32 ``[B]``
+    """
+    n_rows = max(1, _BLOCK // placing.from_anchors.anchors.size)
+    for first, rows in source.blocks(begin, end):
+        for part in gen_batches(rows.shape[0], n_rows):
+            codes, lengths = placing.assign(rows[part], placing.grid)
+            yield first + part.start, codes, lengths
