@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prodige.ranks import RankError, Ranks, item_parts, whole_branches
 from processes import finish, run_ranks, start_ranks
+from prodige.ranks import RankError, Ranks, item_parts, whole_branches
 
 
 def world() -> Ranks:

@@ -333,6 +333,7 @@ class CodeFit:
         near: NDArray[np.int32],
         near_target: NDArray[np.float32],
         near_weight: NDArray[np.float32],
+        first: int = 0,
     ) -> None: ...
     def choose_codes(
         self,

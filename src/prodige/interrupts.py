@@ -79,7 +79,7 @@ def working() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[list[int]]:
-    """Note Ctrl-C instead of raising it, for whoever asks at a better moment; one that nobody asked for comes at the end.
+    """Note Ctrl-C instead of raising it, for whoever asks at a better moment; one not asked for comes at the end.
 
     Examples
     --------

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.interrupts import deferred
+from prodige.threads import in_parts
 
 if TYPE_CHECKING:
     import torch
@@ -141,13 +142,13 @@ class Ranks:
         """
         return range(n_parts * self.rank // self.size, n_parts * (self.rank + 1) // self.size)
 
-    def in_parts(self, function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-        """Return what a function makes of each part, in their order; each rank does some of them."""
-        mine = [function(parts[number]) for number in self.share(len(parts))]
+    def in_parts(self, function: Callable[[Part], Result], parts: Sequence[Part], n_threads: int = 1) -> list[Result]:
+        """Return what a function makes of each part, in their order; each rank does some of them, on its threads."""
+        mine = in_parts(function, [parts[number] for number in self.share(len(parts))], n_threads)
         return [result for results in self.gather(mine) for result in results]
 
-    def add(self, function: Callable[[int], Floats], n_parts: int) -> Floats:
-        """Return the sum of what a function makes of each part, with the same bits for any number of ranks.
+    def add(self, function: Callable[[int], Floats], n_parts: int, n_threads: int = 1) -> Floats:
+        """Return the sum of what a function makes of each part, with the same bits for any number of ranks and threads.
 
         Parameters
         ----------
@@ -155,6 +156,8 @@ class Ranks:
             Makes an array of the number of a part; always of the same shape.
         n_parts : int
             A power of two.
+        n_threads : int
+            Of this rank.
 
         Examples
         --------
@@ -163,24 +166,12 @@ class Ranks:
         >>> Ranks().add(lambda part: np.array([1.0, part]), 4)
         array([4., 6.])
         """
-
-        def branch(begin: int, end: int) -> Floats:
-            if end - begin == 1:
-                return function(begin)
-            middle = (begin + end) // 2
-            return branch(begin, middle) + branch(middle, end)
-
         mine = self.share(n_parts)
-        branches = {ends: branch(*ends) for ends in whole_branches(mine.start, mine.stop, 0, n_parts)}
+        leaves = in_parts(function, mine, n_threads)
+        known = {(part, part + 1): leaf for part, leaf in zip(mine, leaves, strict=True)}
+        branches = {ends: add_branch(known, *ends) for ends in whole_branches(mine.start, mine.stop, 0, n_parts)}
         found = {ends: total for some in self.gather(branches) for ends, total in some.items()}
-
-        def tree(begin: int, end: int) -> Floats:
-            if (begin, end) in found:
-                return found[begin, end]
-            middle = (begin + end) // 2
-            return tree(begin, middle) + tree(middle, end)
-
-        return tree(0, n_parts)
+        return add_branch(found, 0, n_parts)
 
     # -- the exchange ------------------------------------------------------------------------------------------------
 
@@ -243,6 +234,10 @@ class Ranks:
         return [one.cpu() for one in found]
 
 
+# One process by itself, which has nobody to wait for.
+ALONE = Ranks()
+
+
 def item_parts(n_items: int) -> list[slice]:
     """Return the parts that items are cut into: a power of two of them, as even as can be, whatever works on them.
 
@@ -273,6 +268,22 @@ def whole_branches(begin: int, end: int, low: int, high: int) -> list[tuple[int,
         return [(low, high)]
     middle = (low + high) // 2
     return whole_branches(begin, end, low, middle) + whole_branches(begin, end, middle, high)
+
+
+def add_branch(known: dict[tuple[int, int], Floats], begin: int, end: int) -> Floats:
+    """Return the sum over a branch of the tree, from those of its branches that are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.ranks import add_branch
+    >>> add_branch({(0, 2): np.array([1.0]), (2, 3): np.array([2.0]), (3, 4): np.array([4.0])}, 0, 4)
+    array([7.])
+    """
+    if (begin, end) in known:
+        return known[begin, end]
+    middle = (begin + end) // 2
+    return add_branch(known, begin, middle) + add_branch(known, middle, end)
 
 
 def check_group(group: Any) -> None:

@@ -156,7 +156,9 @@ def test_the_core_refuses_what_would_crash_it() -> None:
     with pytest.raises((ValueError, IndexError)):
         measure(*arguments, items, 3, 1)
     with pytest.raises((ValueError, IndexError)):
-        _core.CodeFit(task.sources, task.target, task.near + 36, task.near_target, task.near_weight)
+        _core.CodeFit(task.sources, task.target, task.near + 36, task.near_target, task.near_weight).measure_factor(
+            *arguments, items, 0, 1
+        )
 
 
 # -- fits

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,21 @@ class Plan:
     directions: tuple[tuple[int, ...], ...]
     position_bits: int
     length_bits: int
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Plan:
+        """Return a plan from its fields, as a file has them.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> from prodige.compression.plan import Plan
+        >>> plan = Plan((4, 2), ((0, 2), (1,)), 7, 5)
+        >>> Plan.from_json(asdict(plan)) == plan
+        True
+        """
+        directions = tuple(tuple(group) for group in fields["directions"])
+        return cls(tuple(fields["n_hubs"]), directions, fields["position_bits"], fields["length_bits"])
 
     @property
     def n_factors(self) -> int:

@@ -21,6 +21,7 @@ from sklearn.utils import check_array, gen_batches
 
 from prodige.metric.neighbors import Metric as Metric  # of everyone who holds a space
 from prodige.metric.neighbors import nearest_neighbors
+from prodige.ranks import ALONE, Ranks
 from prodige.threads import count_threads, in_parts, one_thread, torch_threads
 
 # Distances of one block of an all-pairs pass: 64 MiB as float32.
@@ -147,9 +148,11 @@ class Space:
             return float(self.in_unit(self._row_unit).distances(rows).max()) * self._row_unit
         return float(distances_between(self.X[rows], self.X, self.metric).max())
 
-    def neighbors(self, n_neighbors: int, n_jobs: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return distances and ids of the nearest items of each but itself, shape [N, K]."""
-        distances, ids = nearest_neighbors(self.points, n_neighbors, self.measure, n_jobs=n_jobs)
+    def neighbors(
+        self, n_neighbors: int, n_jobs: int | None = None, ranks: Ranks = ALONE
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return distances and ids of the nearest items of each but itself, shape [N, K]; ranks share the search."""
+        distances, ids = nearest_neighbors(self.points, n_neighbors, self.measure, n_jobs=n_jobs, ranks=ranks)
         return self._in_units(distances), ids
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
