@@ -133,8 +133,11 @@ class Checkpoint:
         """
         is_there = resume and self.path is not None and os.path.exists(self.path)
         self._found, self._seed = self.ranks.first(lambda: self._read() if is_there else (None, seed_of(random)))
-        random.set_state(("MT19937", self._seed[_KEYS], int(self._seed[_PLACE][0])))
-        return random
+        if self._found is None and self.ranks.size == 1:
+            return random
+        shared = np.random.RandomState()
+        shared.set_state(("MT19937", self._seed[_KEYS], int(self._seed[_PLACE][0])))
+        return shared
 
     def state(self, stage: str) -> State | None:
         """Return what the fit goes on from, if that is in a given stage."""

@@ -25,18 +25,22 @@ from prodige._validation import check_integer
 from prodige.compression import saving
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget, check_structure
+from prodige.compression.checkpoints import Checkpoint, Fit, check_checkpoint
 from prodige.compression.hubs import check_memory, most_hubs
 from prodige.compression.objective import Objective, near_weight
 from prodige.compression.out_of_sample import FromAnchors, OutOfSample
 from prodige.compression.selection import Selection
+from prodige.compression.sharing import SharedSource, check_alike, digest_of
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
 from prodige.graph.product import ProductGraph
-from prodige.metric.duplicates import add_copies, find_copies
+from prodige.metric.duplicates import add_copies, find_copies, row_keys
+from prodige.metric.sources import as_source
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
+from prodige.ranks import Ranks
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
 
@@ -96,6 +100,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
         Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the fit.
+    checkpoint : str or path-like, optional
+        A file that the fit of a product leaves now and then, so that another can go on from it with the same result,
+        to the bit. It stays when the fit is over.
+    checkpoint_interval : float
+        Seconds between two of them, at least.
+    resume : bool
+        Whether to go on from ``checkpoint`` if it is there. One that is damaged, or of other data or settings, is
+        refused.
 
     Attributes
     ----------
@@ -147,6 +159,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] | None = None,
+        checkpoint: StrPath | None = None,
+        checkpoint_interval: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.bits_per_item = bits_per_item
@@ -161,6 +176,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
+        self.resume = resume
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -173,7 +191,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+    def fit(self, X: Any, y: Any = None, *, process_group: Any = None) -> DistanceCompressor:
         """Learn a graph from the distances of ``X``.
 
         Parameters
@@ -181,14 +199,20 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array-like, sparse matrix or data frame, shape [N, D], or [N, N] if ``metric="precomputed"``
             At least 3 items.
         y : ignored
+        process_group : torch.distributed.ProcessGroup, optional
+            Processes that fit one graph together, each given rows of its own in ``X``: the first rank the first rows,
+            and so on. All call ``fit`` with the same parameters, and all get the whole graph. A seed gives the same
+            one for any number of them. It is no parameter of the class, as it is of no use in a file or a copy.
 
         Raises
         ------
         ValueError
             If the data or parameters make no sense; the message says which and why.
+        prodige.ranks.RankError
+            If another process of the group failed or is gone.
         """
-        with refitting(self) as fresh, one_thread():
-            fresh._fit(X)
+        with refitting(self) as fresh, one_thread(), Ranks(process_group).together() as ranks:
+            fresh._fit(X if process_group is None else fresh._shared(X, ranks), ranks)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         if self._is_unspent:
@@ -201,9 +225,30 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             )
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _shared(self, X: Any, ranks: Ranks) -> SharedSource:
+        """Return the rows of all ranks, after making sure that they go together and are fitted in the same way."""
+        check_alike(ranks, self._settings(), "parameters")
+        for name, is_wrong, why in (
+            ("metric", self.metric == "precomputed", "has a column for each item of all ranks; give their rows"),
+            ("method", self.method == "l0", "is learned by one process; leave process_group out"),
+            ("max_time", self.max_time is not None, "is up at other steps on other ranks; leave it out"),
+        ):
+            if is_wrong:
+                raise ValueError(f"{name} = {getattr(self, name)!r} {why}")
+        return SharedSource(as_source(X), ranks)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters that the result depends on, as a file can hold them."""
+        values = {name: getattr(self, name) for name in (*saving.PARAMETERS, "random_state")}
+        plain = (str, bool, int, float, type(None))
+        # Of what is no plain value, such as a function or a generator, there is only the kind to compare.
+        return {name: value if isinstance(value, plain) else type(value).__name__ for name, value in values.items()}
+
+    def _fit(self, X: Any, ranks: Ranks) -> None:
         start = time.perf_counter()
         self._is_unspent = False
+        if isinstance(X, SharedSource):
+            X = X.take(np.arange(X.n_items))
         X = self._check_data(X, reset=True)
         n = X.shape[0]
         if n < 3:
@@ -211,18 +256,28 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self._check_parameters(n)
         space = Space(X, self.metric, n_jobs=self.n_jobs)
         check_metric(space)
-        random = check_random_state(self.random_state)
+        checkpoint = self._checkpoint(X, ranks)
+        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
         # A function may be slow, and the longest distance from one item is half of the longest at least.
         self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
         space = space.in_unit(self._unit)
         if self.method == "l0":
             self._fit_l0(space, random)
         else:
-            self._fit_budget(space, random, start)
+            self._fit_budget(space, random, start, ranks, checkpoint)
         self._leave_unit()
         self._keep_anchors(space, random)
 
-    def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
+    def _checkpoint(self, X: Any, ranks: Ranks) -> Checkpoint:
+        """Return where the fit of these rows goes on from, and what it leaves behind."""
+        if self.checkpoint is None:
+            return Checkpoint(None, 0.0, ranks=ranks)
+        data = {"n_items": X.shape[0], "n_features": X.shape[1], "digest": digest_of(row_keys(X))}
+        return Checkpoint(self.checkpoint, self.checkpoint_interval, Fit(self._settings(), data), ranks)
+
+    def _fit_budget(
+        self, space: Space, random: np.random.RandomState, start: float, ranks: Ranks, checkpoint: Checkpoint
+    ) -> None:
         first, copy_of = find_copies(space)
         unique = space if first.size == space.n_items else space.take(first)
         selection = Selection(
@@ -236,6 +291,8 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             self.verbose,
             self.n_jobs,
             start,
+            ranks,
+            checkpoint,
         )
         selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
         self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
@@ -316,6 +373,13 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_callbacks(self.callbacks)
         check_structure(self.structure, self.n_hubs, self.method)
         near_weight(self.objective)
+        check_checkpoint(self.checkpoint, self.checkpoint_interval, self.resume)
+        if self.checkpoint is not None and (self.max_time is not None or self.method == "l0"):
+            name = "max_time" if self.max_time is not None else "method"
+            raise ValueError(
+                f"checkpoint is of a product in steps that are counted, which {name} = "
+                f"{getattr(self, name)!r} is not; leave one of the two out"
+            )
         if not isinstance(self.metric_only, (bool, np.bool_)):
             raise TypeError(f"metric_only must be True or False, got {self.metric_only!r}")
         self._budget.check(n_items)

@@ -1,8 +1,8 @@
 """Rows that processes share: each has some, in the order of the ranks, and together they are the data of one fit.
 
-Before a fit begins all ranks compare what they were given. Settings must be the same, and rows must go together: as wide
-as those of the others, of the same kind, and not the same rows again, which is what happens if every process reads all
-of a file.
+Before a fit begins all ranks compare what they were given. Settings must be the same, and rows must go together: as
+wide as those of the others, of the same kind, and not the same rows again, which is what happens if every process reads
+all of a file.
 """
 
 from __future__ import annotations
@@ -121,11 +121,10 @@ def check_disjoint(keys: list[NDArray[np.uint64]]) -> None:
     >>> import numpy as np
     >>> from prodige.compression.sharing import check_disjoint
     >>> keys = np.arange(8, dtype=np.uint64).reshape(4, 2)
-    >>> check_disjoint([keys[:2], keys[1:]])
+    >>> check_disjoint([keys[:2], keys[1:]])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: ranks must have rows of their own: of the 2 rows of rank 0, 1 are also on rank 1, among them its row 1; \
-give each rank its part of the data
+    ValueError: ranks must have rows of their own: of the 2 rows of rank 0, 1 are also on rank 1, ...
     """
     seen = [single_rows(some[:, 0]) for some in keys]
     for rank, (rows, mine) in enumerate(seen):
@@ -142,7 +141,7 @@ give each rank its part of the data
 
 
 def single_rows(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Return the rows that are unlike all others of a rank, and their keys: copies say nothing of where rows are from."""
+    """Return the rows that are unlike all others of a rank, and their keys; copies do not say where rows are from."""
     values, rows, counts = np.unique(keys, return_index=True, return_counts=True)
     return rows[counts == 1], values[counts == 1]
 
