@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
-from numpy.typing import NDArray
 
-from prodige import DistanceCompressor
-from prodige.compression.sharing import check_disjoint, digest_of, single_rows
-from prodige.ranks import RankError
 from processes import run_ranks
+from prodige import DistanceCompressor
 
 RNG = np.random.default_rng(0)
 # Parts of 256 items at least: three ranks have one or two each.
@@ -31,7 +25,7 @@ SETTINGS: list[dict[str, Any]] = [
 def shares(rows: Any, n_ranks: int) -> list[Any]:
     """Return the rows of each rank: uneven, so that they are not the parts that work is done in."""
     ends = [0, *(rows.shape[0] * (2 * rank + 1) // (2 * n_ranks) for rank in range(1, n_ranks)), rows.shape[0]]
-    return [rows[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+    return [rows[begin:end] for begin, end in pairwise(ends)]
 
 
 def fit(rank: int, rows: list[Any], settings: list[dict[str, Any]]) -> Any:

@@ -29,8 +29,8 @@ from prodige.ranks import ALONE, Ranks
 
 VERSION = 1
 
-# The state of random numbers before the fit: beside the arrays of a state.
-_KEYS, _PLACE = "random keys", "random place"
+# Where random numbers were before the fit: beside the arrays of a state.
+_SEED = "seed"
 
 
 class State(NamedTuple):
@@ -110,7 +110,7 @@ class Checkpoint:
         self._clock = clock
         self._last = clock()
         self._found: State | None = None
-        self._seed: dict[str, NDArray[Any]] = {}
+        self._seed = np.empty(0, np.uint32)
 
     @classmethod
     def none(cls) -> Checkpoint:
@@ -132,12 +132,8 @@ class Checkpoint:
             If the file is damaged, no checkpoint, or of another fit.
         """
         is_there = resume and self.path is not None and os.path.exists(self.path)
-        self._found, self._seed = self.ranks.first(lambda: self._read() if is_there else (None, seed_of(random)))
-        if self._found is None and self.ranks.size == 1:
-            return random
-        shared = np.random.RandomState()
-        shared.set_state(("MT19937", self._seed[_KEYS], int(self._seed[_PLACE][0])))
-        return shared
+        self._found, self._seed = self.ranks.first(lambda: self._read() if is_there else (None, pack_random(random)))
+        return random if self._found is None and self.ranks.size == 1 else unpack_random(self._seed)
 
     def state(self, stage: str) -> State | None:
         """Return what the fit goes on from, if that is in a given stage."""
@@ -167,7 +163,7 @@ class Checkpoint:
             "state": dict(state.content),
         }
         try:
-            container.write(path, "checkpoint", content, {**state.arrays, **self._seed})
+            container.write(path, "checkpoint", content, {**state.arrays, _SEED: self._seed})
         except OSError as error:
             warnings.warn(
                 f"checkpoint {as_text(path)!r} cannot be written ({error.strerror or error}); the one before stays as "
@@ -176,7 +172,7 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def _read(self) -> tuple[State, dict[str, NDArray[Any]]]:
+    def _read(self) -> tuple[State, NDArray[np.uint32]]:
         """Return what the file holds: the state, and the random numbers from before the fit."""
         assert self.path is not None
         fit, state, seed = container.open_as(self.path, "checkpoint", decode)
@@ -195,14 +191,13 @@ class Checkpoint:
                     )
 
 
-def decode(contents: container.Contents) -> tuple[Fit, State, dict[str, NDArray[Any]]]:
+def decode(contents: container.Contents) -> tuple[Fit, State, NDArray[np.uint32]]:
     """Return what a file holds: which fit it is of, the state, and the random numbers from before the fit."""
     content, arrays = contents.content, dict(contents.arrays)
     if content["version"] != VERSION:
         raise NewerError(f"it is a checkpoint of version {shortened(content['version'])}, and {VERSION} is known here")
-    seed = {name: arrays.pop(name) for name in (_KEYS, _PLACE)}
-    if seed[_KEYS].shape != (624,) or seed[_PLACE].shape != (1,):
-        raise ValueError("it does not say what random numbers it began with")
+    seed = arrays.pop(_SEED)
+    unpack_random(seed)
     if not isinstance(content["stage"], str) or not all(
         isinstance(content[name], dict) for name in ("settings", "data", "state")
     ):
@@ -210,10 +205,28 @@ def decode(contents: container.Contents) -> tuple[Fit, State, dict[str, NDArray[
     return Fit(content["settings"], content["data"]), State(content["stage"], content["state"], arrays), seed
 
 
-def seed_of(random: np.random.RandomState) -> dict[str, NDArray[Any]]:
-    """Return the state of random numbers."""
+def pack_random(random: np.random.RandomState) -> NDArray[np.uint32]:
+    """Return where random numbers are, as an array."""
     _, keys, place, *_ = random.get_state(legacy=True)
-    return {_KEYS: np.asarray(keys, np.uint32), _PLACE: np.array([place], np.int64)}
+    return np.append(np.asarray(keys, np.uint32), np.uint32(place))
+
+
+def unpack_random(packed: NDArray[Any]) -> np.random.RandomState:
+    """Return random numbers that go on where others were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.checkpoints import pack_random, unpack_random
+    >>> random = np.random.RandomState(3)
+    >>> unpack_random(pack_random(random)).randint(100) == random.randint(100)
+    True
+    """
+    if packed.shape != (625,) or packed.dtype != np.uint32 or packed[-1] > 624:
+        raise ValueError(f"where random numbers are must be 625 numbers of 32 bits, got {packed.dtype} {packed.shape}")
+    random = np.random.RandomState()
+    random.set_state(("MT19937", packed[:-1].copy(), int(packed[-1]), 0, 0.0))
+    return random
 
 
 def check_checkpoint(path: Any, interval: Any, resume: Any) -> None:

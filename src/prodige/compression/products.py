@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from prodige import _core
 from prodige.compression.budget import Budget
-from prodige.compression.checkpoints import Checkpoint, State
+from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import Plan, make_plan
 from prodige.compression.positions import distance_powers, move_hubs
@@ -137,7 +137,7 @@ def fit_product(
             monitor.record(progress, fit.sweep() * landmarks.scale**2, None, numbers)
             if ranks.any(monitor.stopped != "finished"):  # a callback of any rank ends all
                 monitor.stopped = "callback"
-            checkpoint.offer(lambda: fit.state(monitor))
+            checkpoint.offer(lambda: fit.snapshot(monitor))
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
     return monitor.insist(fit.freeze)
@@ -279,20 +279,19 @@ class ProductFit:
                 found[begin - part.start : rows.stop - part.start] = goal.mean(axis=1)
             return found
 
-        target = np.concatenate(self.ranks.in_parts(means, self.parts))
-        return np.maximum(star_radii_of_means(target), 0).astype(np.float32)
+        target: Floats = np.concatenate(self.ranks.in_parts(means, self.parts))
+        lengths: NDArray[np.float32] = np.maximum(star_radii_of_means(target), 0).astype(np.float32)
+        return lengths
 
-    def state(self, monitor: Monitor) -> State:
+    def snapshot(self, monitor: Monitor) -> State:
         """Return all that it takes to go on from here, with any number of ranks."""
-        keys, place = self.random.get_state(legacy=True)[1:3]
         content = {
             "exponents": [self.power, self.gauge],
             "plan": asdict(self.plan),
             "history": [asdict(record) for record in monitor.history],
-            "random": int(place),
         }
-        arrays = {
-            "random": keys.astype(np.uint32),
+        arrays: dict[str, NDArray[Any]] = {
+            "random": pack_random(self.random),
             "codes": self.codes,
             "lengths": self.lengths,
             "positions": np.concatenate([positions.ravel() for positions in self.positions]),
@@ -306,14 +305,13 @@ class ProductFit:
             ("codes", self.codes),
             ("lengths", self.lengths),
             ("positions", np.empty(n_coordinates)),
-            ("random", np.empty(624, np.uint32)),
         ):
             if (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
                 raise ValueError(
                     f"the {name} of a checkpoint must be {like.dtype} {like.shape}, got "
                     f"{arrays[name].dtype} {arrays[name].shape}; begin without it"
                 )
-        self.random.set_state(("MT19937", arrays["random"], state.content["random"]))
+        self.random = unpack_random(arrays["random"])
         self.codes, self.lengths = arrays["codes"].copy(), arrays["lengths"].copy()
         shapes = [(n, len(some)) for n, some in zip(self.plan.n_hubs, self.plan.directions, strict=True)]
         ends = np.cumsum([n * k for n, k in shapes])[:-1]
@@ -337,11 +335,11 @@ class ProductFit:
 
     def _measure(self, items: NDArray[np.int32], factor: int) -> Floats:
         """Return the residuals and weights of a factor by pairs of hubs, summed over some items of all ranks."""
-        state = self._state()
+        product = self._product()
 
         def of_part(part: int) -> Floats:
             mine = within(items, self.parts[part])
-            found = self.codes_fit.measure_factor(**state, items=mine, factor=factor, n_jobs=1)
+            found = self.codes_fit.measure_factor(**product, items=mine, factor=factor, n_jobs=1)
             return np.stack(found[:2])
 
         return self.ranks.add(of_part, len(self.parts), self.n_jobs)
@@ -355,19 +353,19 @@ class ProductFit:
         total = 0.0
         for half in np.array_split(shuffled, 2):
             items = np.sort(half).astype(np.int32)
-            state = self._state()
+            product = self._product()
 
             def of_part(
-                part: slice, items: NDArray[np.int32] = items, state: dict[str, Any] = state
+                part: slice, items: NDArray[np.int32] = items, product: dict[str, Any] = product
             ) -> tuple[NDArray[np.uint16], NDArray[np.float32], float]:
-                return self.codes_fit.choose_codes(**state, **levels, items=within(items, part), n_rounds=1, n_jobs=1)
+                return self.codes_fit.choose_codes(**product, **levels, items=within(items, part), n_rounds=1, n_jobs=1)
 
             codes, lengths, losses = zip(*self.ranks.in_parts(of_part, self.parts, self.n_jobs), strict=True)
             self.codes[items], self.lengths[items] = np.concatenate(codes), np.concatenate(lengths)
             total += sum(losses)
         return total / (self.n_items * self.sources.size)
 
-    def _state(self) -> dict[str, Any]:
+    def _product(self) -> dict[str, Any]:
         """Return everything about the present product, as the core wants it."""
         tables = [distance_powers(positions, self.power).astype(np.float32).ravel() for positions in self.positions]
         return {
