@@ -48,9 +48,11 @@ _N_SCALED = 1024
 _N_DIRECTIONS = 96
 _LEAST_VARIANCE = 1e-3
 
-# Items that positions are learned from in a sweep: a share of all, or as many as this.
+# Items that positions are learned from in a sweep: a share of all, but so many at least and at most. More would say no
+# more of a few hundred hubs.
 _SHARE = 0.5
 _LEAST_MEASURED = 4096
+_MOST_MEASURED = 12288
 
 # Distances shorter than this part of the mean weigh no more than one of it.
 _FLOOR = 0.1
@@ -67,6 +69,7 @@ def fit_product(
     monitor: Monitor | None = None,
     random: np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    n_items: int | None = None,
 ) -> ProductGraph | None:
     """Fit a product of graphs within a budget; None where the budget is too small for one.
 
@@ -84,6 +87,9 @@ def fit_product(
     random : RandomState, optional
     n_jobs : int, optional
         Threads; all processors that this process may use when left out. The result does not depend on it.
+    n_items : int, optional
+        Items that the product is to have in the end, where those of the landmarks are a sample: its plan is made for
+        so many.
 
     Examples
     --------
@@ -103,13 +109,14 @@ def fit_product(
     random = np.random.RandomState(0) if random is None else random
     monitor = Monitor(N_SWEEPS) if monitor is None else monitor
     coordinates = find_coordinates(landmarks, exponents)
-    plan = make_plan(landmarks.n_items, budget, coordinates.variances) if coordinates.variances.size else None
+    n_items = landmarks.n_items if n_items is None else n_items
+    plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
     if plan is None:
         return None
     fit = monitor.insist(
         lambda: ProductFit(landmarks, near, plan, coordinates.places, exponents, random, count_threads(n_jobs))
     )
-    numbers = plan.numbers(landmarks.n_items)
+    numbers = plan.numbers(n_items)
     try:
         for progress in monitor.run():
             monitor.record(progress, fit.sweep() * landmarks.scale**2, None, numbers)
@@ -139,9 +146,9 @@ def find_coordinates(landmarks: Landmarks, exponents: tuple[float, float]) -> Co
     ids, columns = np.unique(landmarks.sources[:_N_SCALED], return_index=True)
     if ids.size < 2:
         return Coordinates(np.empty((landmarks.n_items, 0)), np.empty(0))
-    distances = landmarks.target[:, columns].T.astype(np.float64) / landmarks.scale
     n_directions = min(_N_DIRECTIONS, ids.size - 1)
-    places = classical_scaling(distances ** (gauge / power), ids.astype(np.int64), n_directions)
+    distances = landmarks.target[:, columns].T
+    places = classical_scaling(distances, ids.astype(np.int64), n_directions, landmarks.scale, gauge / power)
     variances = places[ids].var(axis=0)
     keep = variances > _LEAST_VARIANCE * variances.max(initial=0)
     return Coordinates(places[:, keep], variances[keep])
@@ -224,7 +231,7 @@ class ProductFit:
 
     def sweep(self) -> float:
         """Learn positions, then codes and lengths; return the mean squared residual before."""
-        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), self.n_items)
+        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), _MOST_MEASURED, self.n_items)
         for m in range(self.plan.n_factors):
             items = np.sort(self.random.permutation(self.n_items)[:n_measured]).astype(np.int32)
             residuals, weights, _ = self.codes_fit.measure_factor(

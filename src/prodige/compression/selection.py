@@ -103,6 +103,8 @@ class Selection:
         How much near pairs count, as :func:`prodige.compression.objective.near_weight` has it.
     start : float
         When the fit began, by ``time.perf_counter``.
+    n_items : int, optional
+        Items that a product is to have in the end, where it is fitted to a sample of them.
     """
 
     asked: Budget
@@ -115,6 +117,7 @@ class Selection:
     verbose: int
     n_jobs: int | None
     start: float = field(default_factory=time.perf_counter)
+    n_items: int | None = None
 
     def fit(self, space: Space, budget: Budget, random: np.random.RandomState) -> Selected:
         """Return the best graph of distinct items within a budget."""
@@ -227,7 +230,9 @@ class Choice:
         except KeyboardInterrupt:
             exponents, monitor.stopped = PYTHAGOREAN, "interrupt"  # the fit ends where it would begin
         random = np.random.RandomState(self.seed)
-        graph = fit_product(self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs)
+        graph = fit_product(
+            self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs, self.how.n_items
+        )
         return None if graph is None else self._fit(graph, "product", monitor)
 
     def _fit_hubs(self, fits: list[Fit]) -> list[Fit]:

@@ -6,23 +6,30 @@ to the landmarks (de Silva and Tenenbaum, 2004). For Euclidean distances this is
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+# Items that are placed at a time.
+_BLOCK = 1 << 14
+
 
 def classical_scaling(
-    distances: NDArray[np.float64], landmarks: NDArray[np.int64], n_components: int
+    distances: NDArray[Any], landmarks: NDArray[np.int64], n_components: int, unit: float = 1.0, exponent: float = 1.0
 ) -> NDArray[np.float64]:
     """Return coordinates of all items, 0 in directions that the landmarks do not span, shape [N, K].
 
     Parameters
     ----------
-    distances : ndarray of float64, shape [L, N]
+    distances : ndarray of float, shape [L, N]
         From every landmark to every item.
     landmarks : ndarray of int64, shape [L]
         Which items the landmarks are.
     n_components : int
         K, the number of coordinates.
+    unit, exponent : float
+        Distances are divided by the one, and then taken to the other.
 
     Examples
     --------
@@ -32,8 +39,11 @@ def classical_scaling(
     >>> np.abs(np.diff(classical_scaling(distances, np.array([0, 1]), 1)[:, 0])).round(6)
     array([1., 2.])
     """
-    squares = distances**2
-    among = squares[:, landmarks]
+
+    def squared(some: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(((some.astype(np.float64) / unit) ** exponent) ** 2)
+
+    among = squared(distances[:, landmarks])
     mean = among.mean(axis=1)
     centred = (mean[:, None] + mean[None] - among - mean.mean()) / 2
     values, vectors = np.linalg.eigh(centred)
@@ -42,5 +52,7 @@ def classical_scaling(
     real = values > 1e-6 * max(values[0], np.finfo(np.float64).tiny)
     basis = vectors[:, real] / np.sqrt(values[real])
     embedding = np.zeros((distances.shape[1], n_components))
-    embedding[:, : basis.shape[1]] = (mean[:, None] - squares).T @ basis / 2
+    for begin in range(0, len(embedding), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        embedding[part, : basis.shape[1]] = (mean[:, None] - squared(distances[:, part])).T @ basis / 2
     return embedding
