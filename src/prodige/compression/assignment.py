@@ -17,6 +17,7 @@ from sklearn.utils import gen_batches
 
 from prodige import _core
 from prodige.compression.out_of_sample import FromAnchors
+from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 from prodige.threads import count_threads
 
@@ -61,9 +62,13 @@ class ProductOutOfSample:
 
     def insert(self, X: Any) -> ProductGraph:
         """Return a product with new items after the old ones, their lengths on the same grid."""
-        grid = self.graph.length_grid
         codes, lengths = self.assign(X, self.grid)
-        return self.graph.with_items(codes, lengths if grid is None else grid.nearest(lengths))
+        return self.graph.with_items(codes, self.on_grid(lengths))
+
+    def on_grid(self, lengths: NDArray[np.float32]) -> NDArray[np.float32] | Grid:
+        """Return lengths as those of the graph are kept."""
+        grid = self.graph.length_grid
+        return lengths if grid is None else grid.nearest(lengths)
 
     def distances(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
         """Yield the distances of new rows to some items, a block of rows at a time."""

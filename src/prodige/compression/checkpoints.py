@@ -34,20 +34,17 @@ _SEED = "seed"
 
 
 class State(NamedTuple):
-    """What a fit knows between two steps.
+    """What a stage of a fit knows between two steps.
 
     Attributes
     ----------
-    stage : str
-        Which of its stages it is in.
     content : mapping
         What JSON can hold.
     arrays : mapping of str to ndarray
     """
 
-    stage: str
     content: Mapping[str, Any]
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: dict[str, NDArray[Any]]
 
 
 class Fit(NamedTuple):
@@ -88,7 +85,7 @@ class Checkpoint:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     checkpoint = Checkpoint(f"{folder}/fit.checkpoint", 0.0, fit)
     ...     _ = checkpoint.begin(np.random.RandomState(0))
-    ...     checkpoint.offer(lambda: State("sweeps", {"n_sweeps": 2}, {"codes": np.zeros(3)}))
+    ...     checkpoint.offer("sweeps", lambda: State({"n_sweeps": 2}, {"codes": np.zeros(3)}))
     ...     again = Checkpoint(f"{folder}/fit.checkpoint", 0.0, fit)
     ...     _ = again.begin(np.random.RandomState(1), resume=True)
     >>> again.state("sweeps").content
@@ -109,7 +106,7 @@ class Checkpoint:
         self.ranks = ranks
         self._clock = clock
         self._last = clock()
-        self._found: State | None = None
+        self._stages: dict[str, State] = {}
         self._seed = np.empty(0, np.uint32)
 
     @classmethod
@@ -132,38 +129,46 @@ class Checkpoint:
             If the file is damaged, no checkpoint, or of another fit.
         """
         is_there = resume and self.path is not None and os.path.exists(self.path)
-        self._found, self._seed = self.ranks.first(lambda: self._read() if is_there else (None, pack_random(random)))
-        return random if self._found is None and self.ranks.size == 1 else unpack_random(self._seed)
+        self._stages, self._seed = self.ranks.first(lambda: self._read() if is_there else ({}, pack_random(random)))
+        return random if not self._stages and self.ranks.size == 1 else unpack_random(self._seed)
 
     def state(self, stage: str) -> State | None:
-        """Return what the fit goes on from, if that is in a given stage."""
-        return self._found if self._found is not None and self._found.stage == stage else None
+        """Return what a stage goes on from; None where it was not begun."""
+        return self._stages.get(stage)
 
-    def offer(self, make: Callable[[], State]) -> None:
-        """Write what the fit knows if it is time to; all ranks ask at the same steps.
+    def offer(self, stage: str, make: Callable[[], State], last: bool = False) -> None:
+        """Write what the fit knows, if it is time to.
 
         Parameters
         ----------
+        stage : str
+            Which part of the fit it is that knows; what earlier ones knew when they ended is written as well.
         make : callable
-            Returns the state; called on all ranks, or on none.
+            Returns what it knows, the same on all ranks.
+        last : bool
+            Whether this is the last step of the stage.
         """
-        if self.path is None or not self.ranks.first(lambda: self._clock() >= self._last + self.interval):
+        if self.path is None or self.ranks.rank != 0:
             return
-        state = make()
-        if self.ranks.rank == 0:
-            self._write(self.path, state)
-        self._last = self._clock()
+        is_due = self._clock() >= self._last + self.interval
+        if is_due or last:
+            self._stages[stage] = make()
+        if is_due:
+            self._write(self.path)
+            self._last = self._clock()
 
-    def _write(self, path: StrPath, state: State) -> None:
+    def _write(self, path: StrPath) -> None:
         content = {
             "version": VERSION,
             "settings": self.fit.settings,
             "data": self.fit.data,
-            "stage": state.stage,
-            "state": dict(state.content),
+            "stages": {stage: dict(state.content) for stage, state in self._stages.items()},
+        }
+        arrays = {
+            f"{stage}.{name}": array for stage, state in self._stages.items() for name, array in state.arrays.items()
         }
         try:
-            container.write(path, "checkpoint", content, {**state.arrays, _SEED: self._seed})
+            container.write(path, "checkpoint", content, {**arrays, _SEED: self._seed})
         except OSError as error:
             warnings.warn(
                 f"checkpoint {as_text(path)!r} cannot be written ({error.strerror or error}); the one before stays as "
@@ -172,12 +177,12 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def _read(self) -> tuple[State, NDArray[np.uint32]]:
-        """Return what the file holds: the state, and the random numbers from before the fit."""
+    def _read(self) -> tuple[dict[str, State], NDArray[np.uint32]]:
+        """Return what the file holds: states by their stages, and the random numbers from before the fit."""
         assert self.path is not None
-        fit, state, seed = container.open_as(self.path, "checkpoint", decode)
+        fit, stages, seed = container.open_as(self.path, "checkpoint", decode)
         self._compare(fit)
-        return state, seed
+        return stages, seed
 
     def _compare(self, fit: Fit) -> None:
         """Refuse a checkpoint of another fit, and say what differs."""
@@ -191,18 +196,20 @@ class Checkpoint:
                     )
 
 
-def decode(contents: container.Contents) -> tuple[Fit, State, NDArray[np.uint32]]:
-    """Return what a file holds: which fit it is of, the state, and the random numbers from before the fit."""
+def decode(contents: container.Contents) -> tuple[Fit, dict[str, State], NDArray[np.uint32]]:
+    """Return what a file holds: which fit it is of, its states, and the random numbers from before the fit."""
     content, arrays = contents.content, dict(contents.arrays)
     if content["version"] != VERSION:
         raise NewerError(f"it is a checkpoint of version {shortened(content['version'])}, and {VERSION} is known here")
     seed = arrays.pop(_SEED)
     unpack_random(seed)
-    if not isinstance(content["stage"], str) or not all(
-        isinstance(content[name], dict) for name in ("settings", "data", "state")
-    ):
-        raise ValueError("it does not say where the fit was")
-    return Fit(content["settings"], content["data"]), State(content["stage"], content["state"], arrays), seed
+    if not all(isinstance(content[name], dict) for name in ("settings", "data", "stages")):
+        raise ValueError("it does not say of which fit it is, and where that was")
+    stages = {stage: State(known, {}) for stage, known in content["stages"].items()}
+    for name, array in arrays.items():
+        stage, _, rest = name.partition(".")
+        stages[stage].arrays[rest] = array
+    return Fit(content["settings"], content["data"]), stages, seed
 
 
 def pack_random(random: np.random.RandomState) -> NDArray[np.uint32]:

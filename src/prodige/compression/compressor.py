@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -27,8 +27,11 @@ from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget, check_structure
 from prodige.compression.checkpoints import Checkpoint, Fit, check_checkpoint
 from prodige.compression.hubs import check_memory, most_hubs
+from prodige.compression.memory import Estimate, Sizing, parse_bytes
+from prodige.compression.neighbors import looks_local
 from prodige.compression.objective import Objective, near_weight
 from prodige.compression.out_of_sample import FromAnchors, OutOfSample
+from prodige.compression.sampling import Sample, check_sampled, fit_sampled
 from prodige.compression.selection import Selection
 from prodige.compression.sharing import SharedSource, check_alike, digest_of
 from prodige.graph import container
@@ -36,8 +39,8 @@ from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
 from prodige.graph.product import ProductGraph
-from prodige.metric.duplicates import add_copies, find_copies, row_keys
-from prodige.metric.sources import as_source
+from prodige.metric.duplicates import add_copies, find_copies, row_keys, source_keys
+from prodige.metric.sources import Source, as_source, is_in_blocks
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
 from prodige.ranks import Ranks
@@ -49,6 +52,9 @@ _NUMBERS = 4.0
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
+
+# Items that say whether a graph of neighbours may suit many more.
+_N_LOOKED_AT = 20_000
 
 # By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
 _SAME = 1e-6
@@ -92,6 +98,10 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     max_time : float, optional
         Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number. Kept within 2 seconds or
         a fifth, unless the least takes longer: distances from 17 items to all of them, and one pass over a first graph.
+    memory_limit : int or str, optional
+        Bytes that the fit may take beside the data, such as ``"4GB"``: a product is then fitted to a sample that has
+        room. Of more than 65,536 items it is fitted to a sample of 50,000 in any case.
+        :func:`prodige.estimate_memory` says what a fit takes before it begins.
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
@@ -155,6 +165,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         metric_only: bool = True,
         method: Literal["budget", "l0"] = "budget",
         max_time: float | None = None,
+        memory_limit: int | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -172,6 +183,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.metric_only = metric_only
         self.method = method
         self.max_time = max_time
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -197,7 +209,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape [N, D], or [N, N] if ``metric="precomputed"``
-            At least 3 items.
+            At least 3 items. Or what is larger than memory: a memory map, a path to a ``.npy`` or ``.parquet`` file, a
+            list of blocks of rows, a function that returns an iterator over such blocks, or any other
+            :class:`prodige.metric.sources.Source`.
         y : ignored
         process_group : torch.distributed.ProcessGroup, optional
             Processes that fit one graph together, each given rows of its own in ``X``: the first rank the first rows,
@@ -247,16 +261,23 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def _fit(self, X: Any, ranks: Ranks) -> None:
         start = time.perf_counter()
         self._is_unspent = False
-        if isinstance(X, SharedSource):
+        if is_in_blocks(X):
+            X = as_source(X)
+            if X.n_items > 2 and not self._sizing(X, ranks).is_whole:
+                self._fit_sampled(X, start, ranks)
+                return
             X = X.take(np.arange(X.n_items))
         X = self._check_data(X, reset=True)
         n = X.shape[0]
         if n < 3:
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
+        if self._is_sampled(X, ranks):
+            self._fit_sampled(as_source(X), start, ranks)
+            return
         space = Space(X, self.metric, n_jobs=self.n_jobs)
         check_metric(space)
-        checkpoint = self._checkpoint(X, ranks)
+        checkpoint = self._checkpoint(X.shape, lambda: row_keys(X), ranks)
         random = checkpoint.begin(check_random_state(self.random_state), self.resume)
         # A function may be slow, and the longest distance from one item is half of the longest at least.
         self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
@@ -268,11 +289,11 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self._leave_unit()
         self._keep_anchors(space, random)
 
-    def _checkpoint(self, X: Any, ranks: Ranks) -> Checkpoint:
-        """Return where the fit of these rows goes on from, and what it leaves behind."""
+    def _checkpoint(self, shape: tuple[int, int], keys: Callable[[], NDArray[np.uint64]], ranks: Ranks) -> Checkpoint:
+        """Return where the fit of rows with such keys goes on from, and what it leaves behind."""
         if self.checkpoint is None:
             return Checkpoint(None, 0.0, ranks=ranks)
-        data = {"n_items": X.shape[0], "n_features": X.shape[1], "digest": digest_of(row_keys(X))}
+        data = {"n_items": shape[0], "n_features": shape[1], "digest": digest_of(keys())}
         return Checkpoint(self.checkpoint, self.checkpoint_interval, Fit(self._settings(), data), ranks)
 
     def _fit_budget(
@@ -280,7 +301,17 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     ) -> None:
         first, copy_of = find_copies(space)
         unique = space if first.size == space.n_items else space.take(first)
-        selection = Selection(
+        selection = self._selection(start, ranks, checkpoint)
+        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
+        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
+        self.structure_: str = selected.structure
+        self.history_ = selected.monitor.history
+        self.stopped_ = selected.monitor.stopped
+        self._is_unspent = selected.is_unspent
+
+    def _selection(self, start: float, ranks: Ranks, checkpoint: Checkpoint) -> Selection:
+        """Return how graphs are fitted."""
+        return Selection(
             self._budget,
             self.n_hubs,
             self.structure,
@@ -288,18 +319,66 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             self.metric_only,
             self.max_time,
             self._callbacks(),
-            self.verbose,
+            self.verbose if ranks.rank == 0 else 0,
             self.n_jobs,
             start,
-            ranks,
-            checkpoint,
+            ranks=ranks,
+            checkpoint=checkpoint,
         )
-        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
-        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
-        self.structure_: str = selected.structure
-        self.history_ = selected.monitor.history
-        self.stopped_ = selected.monitor.stopped
-        self._is_unspent = selected.is_unspent
+
+    def _sizing(self, X: Any, ranks: Ranks) -> Estimate:
+        """Return what a fit of a product to this many items takes, and to which sample of them it is."""
+        n_items, n_features = (X.n_items, X.n_features) if isinstance(X, Source) else X.shape
+        limit = None if self.memory_limit is None else parse_bytes("memory_limit", self.memory_limit)
+        has_near = near_weight(self.objective) > 0
+        sizing = Sizing(n_items, n_features, self._budget, has_near)
+        return ranks.gather(sizing.within(limit, count_threads(self.n_jobs)))[0]
+
+    def _is_sampled(self, X: Any, ranks: Ranks) -> bool:
+        """Whether a product is to be fitted to a sample of rows in memory: not where a graph of neighbours may suit."""
+        wants_graph = self.structure == "graph" or self.n_hubs != "auto" or self.method == "l0"
+        if wants_graph and self.memory_limit is not None:
+            raise ValueError(
+                f"memory_limit = {self.memory_limit!r} is for products, and structure, n_hubs or method ask for a "
+                "graph with edges; leave it out"
+            )
+        if wants_graph or self.metric == "precomputed":
+            return False
+        sizes = self._sizing(X, ranks)
+        if sizes.is_whole or self.structure == "product" or self.memory_limit is not None:
+            return not sizes.is_whole
+        some = np.linspace(0, X.shape[0] - 1, _N_LOOKED_AT).astype(np.int64)
+        return not looks_local(Space(X[some], self.metric, n_jobs=self.n_jobs), np.random.RandomState(0))
+
+    def _fit_sampled(self, source: Source, start: float, ranks: Ranks) -> None:
+        """Fit a product to some rows of a source, and give all rows their codes."""
+        self._check_parameters(source.n_items)
+        check_sampled(self, source)
+        keys = source.keys if isinstance(source, SharedSource) else source_keys(source)
+        checkpoint = self._checkpoint((source.n_items, source.n_features), lambda: keys, ranks)
+        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
+        sizes = self._sizing(source, ranks)
+        sample = Sample.draw(source, keys, sizes.n_sample, random)
+        rows = self._check_data(sample.rows(), reset=True)
+        space = Space(rows, self.metric, n_jobs=self.n_jobs)
+        check_metric(space)
+        self._unit = natural_unit(space)
+        if self._unit != 1:
+            raise ValueError(
+                f"distances of X are near {self._unit:.1e}, and a product of so many items needs them nearer to 1; "
+                "divide X by a constant"
+            )
+        self._budget.check(source.n_items)
+        selection = replace(self._selection(start, ranks, checkpoint), structure="product", n_items=sample.n_distinct)
+        if self.max_time is not None:  # the pass over all items comes after
+            selection = replace(selection, max_time=max(self.max_time - sizes.seconds_of_pass, self.max_time / 4))
+        budget = self._budget.without_copies(source.n_items, sample.n_distinct)
+        result = fit_sampled(selection, sample, space, sizes, budget, random)
+        self.graph_, self.structure_, self.history_ = result.graph, "product", result.history
+        self.stopped_ = result.selected.monitor.stopped
+        self.anchors_ = result.anchors
+        self._anchor_rows = result.placing.from_anchors.rows
+        self._parameters = space.parameters
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.compression.paper.l0 import fit_l0

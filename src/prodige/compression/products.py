@@ -54,9 +54,11 @@ _N_SCALED = 1024
 _N_DIRECTIONS = 96
 _LEAST_VARIANCE = 1e-3
 
-# Items that positions are learned from in a sweep: a share of all, or as many as this.
+# Items that positions are learned from in a sweep: a share of all, but so many at least and at most. More would say no
+# more of a few hundred hubs.
 _SHARE = 0.5
 _LEAST_MEASURED = 4096
+_MOST_MEASURED = 12288
 
 # Distances shorter than this part of the mean weigh no more than one of it.
 _FLOOR = 0.1
@@ -73,6 +75,7 @@ def fit_product(
     monitor: Monitor | None = None,
     random: np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    n_items: int | None = None,
     ranks: Ranks = ALONE,
     checkpoint: Checkpoint | None = None,
 ) -> ProductGraph | None:
@@ -93,6 +96,9 @@ def fit_product(
         In the same state on all ranks.
     n_jobs : int, optional
         Threads; all processors that this process may use when left out. The result does not depend on it.
+    n_items : int, optional
+        Items that the product is to have in the end, where those of the landmarks are a sample: its plan is made for
+        so many.
     ranks : Ranks, optional
         Processes that share the work; the result does not depend on their number either.
     checkpoint : Checkpoint, optional
@@ -116,6 +122,7 @@ def fit_product(
     random = np.random.RandomState(0) if random is None else random
     monitor = Monitor(N_SWEEPS) if monitor is None else monitor
     checkpoint = Checkpoint.none() if checkpoint is None else checkpoint
+    n_items = landmarks.n_items if n_items is None else n_items
 
     def begin(plan: Plan) -> ProductFit:
         return ProductFit(landmarks, near, plan, exponents, random, count_threads(n_jobs), ranks)
@@ -127,19 +134,21 @@ def fit_product(
         monitor.history = [Record(**record) for record in state.content["history"]]
     else:
         coordinates = find_coordinates(landmarks, exponents, ranks)
-        plan = make_plan(landmarks.n_items, budget, coordinates.variances) if coordinates.variances.size else None
+        plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
         if plan is None:
             return None
         fit = monitor.insist(lambda: begin(plan).start(coordinates.places))
-    numbers = fit.plan.numbers(landmarks.n_items)
+    numbers = fit.plan.numbers(n_items)
     try:
         for progress in monitor.run(step=len(monitor.history)):
             monitor.record(progress, fit.sweep() * landmarks.scale**2, None, numbers)
             if ranks.any(monitor.stopped != "finished"):  # a callback of any rank ends all
                 monitor.stopped = "callback"
-            checkpoint.offer(lambda: fit.snapshot(monitor))
+            checkpoint.offer("sweeps", lambda: fit.snapshot(monitor))
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
+    if monitor.stopped == "finished":
+        checkpoint.offer("sweeps", lambda: fit.snapshot(monitor), last=True)
     return monitor.insist(fit.freeze)
 
 
@@ -292,11 +301,11 @@ class ProductFit:
         }
         arrays: dict[str, NDArray[Any]] = {
             "random": pack_random(self.random),
-            "codes": self.codes,
-            "lengths": self.lengths,
+            "codes": self.codes.copy(),
+            "lengths": self.lengths.copy(),
             "positions": np.concatenate([positions.ravel() for positions in self.positions]),
         }
-        return State("sweeps", content, arrays)
+        return State(content, arrays)
 
     def restore(self, state: State) -> None:
         """Go on from where a fit was; ValueError if that was no fit of this plan and so many items."""
@@ -322,7 +331,7 @@ class ProductFit:
 
     def sweep(self) -> float:
         """Learn positions, then codes and lengths; return the mean squared residual before."""
-        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), self.n_items)
+        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), _MOST_MEASURED, self.n_items)
         for m in range(self.plan.n_factors):
             items = np.sort(self.random.permutation(self.n_items)[:n_measured]).astype(np.int32)
             self.positions[m] = self._moved(items, m)

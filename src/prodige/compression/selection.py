@@ -106,6 +106,8 @@ class Selection:
         How much near pairs count, as :func:`prodige.compression.objective.near_weight` has it.
     start : float
         When the fit began, by ``time.perf_counter``.
+    n_items : int, optional
+        Items that a product is to have in the end, where it is fitted to a sample of them.
     ranks : Ranks
         Processes that share the fit of a product; other graphs are fitted by the first of them.
     checkpoint : Checkpoint
@@ -122,6 +124,7 @@ class Selection:
     verbose: int
     n_jobs: int | None
     start: float = field(default_factory=time.perf_counter)
+    n_items: int | None = None
     ranks: Ranks = ALONE
     checkpoint: Checkpoint = field(default_factory=Checkpoint.none)
 
@@ -248,7 +251,16 @@ class Choice:
             exponents, monitor.stopped = PYTHAGOREAN, "interrupt"  # the fit ends where it would begin
         random = np.random.RandomState(self.seed)
         graph = fit_product(
-            self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs, ranks, checkpoint
+            self.landmarks,
+            self.near,
+            self.budget,
+            exponents,
+            monitor,
+            random,
+            self.how.n_jobs,
+            self.how.n_items,
+            ranks,
+            checkpoint,
         )
         return None if graph is None else self._fit(graph, "product", monitor)
 

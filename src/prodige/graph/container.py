@@ -107,8 +107,8 @@ array         what it holds
 ============  ======================================================================================================
 
 A checkpoint (:mod:`prodige.compression.checkpoints`) has as its content ``version``, 1; ``settings`` and ``data``,
-which say which fit it is of; ``stage`` and ``state``, how far that is; and arrays of the stage's own beside those of
-its random numbers.
+which say which fit it is of; and ``stages``, an object that says of each stage how far it is. Arrays have the name of
+their stage and a dot before their own; ``seed`` is where random numbers were before the fit.
 
 One of the architecture ``"paper"`` has ``parameters`` and ``network`` in its content instead, and keeps its words and
 edges in an order that compresses well (:mod:`prodige.text.paper.codec`).

@@ -31,18 +31,18 @@ def find_copies(space: Space) -> Copies:
     return numbered(connected_components(csr_array((np.ones(i.size), (i, j)), shape=(n, n)), directed=False)[1])
 
 
-def find_copies_in_blocks(source: Source) -> Copies:
-    """Find rows of a source that are alike, as :func:`find_copies` does; reads it once, and so all of it is checked.
+def source_keys(source: Source) -> NDArray[np.uint64]:
+    """Return the keys of all rows of a source, shape [N, 2]; reads it once, and so all of it is checked.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from prodige.metric.duplicates import find_copies_in_blocks
+    >>> from prodige.metric.duplicates import same_keys, source_keys
     >>> from prodige.metric.sources import as_source
-    >>> find_copies_in_blocks(as_source([np.array([[1.0], [2.0]]), np.array([[1.0]])]))
+    >>> same_keys(source_keys(as_source([np.array([[1.0], [2.0]]), np.array([[1.0]])])))
     (array([0, 1]), array([0, 1, 0]))
     """
-    return same_keys(np.concatenate([row_keys(rows) for _, rows in source.blocks()]))
+    return np.concatenate([row_keys(rows) for _, rows in source.blocks()])
 
 
 def same_keys(keys: NDArray[np.uint64]) -> Copies:

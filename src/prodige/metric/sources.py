@@ -216,8 +216,7 @@ def as_source(X: Any) -> Source:
         return open_source(Path(X))
     if hasattr(X, "shape") and hasattr(X, "__getitem__") and not hasattr(X, "iloc"):
         return ArraySource(X.tocsr() if scipy.sparse.issparse(X) else X)
-    is_list_of_blocks = isinstance(X, Sequence) and len(X) > 0 and np.ndim(X[0]) == 2
-    if callable(X) or is_list_of_blocks:
+    if callable(X) or (isinstance(X, Sequence) and len(X) > 0 and is_block(X[0])):
         return BlockSource(X)
     if isinstance(X, Iterator):
         raise TypeError(
@@ -225,6 +224,29 @@ def as_source(X: Any) -> Source:
             "function that returns a fresh iterator, or a list of blocks"
         )
     return ArraySource(np.asarray(X))
+
+
+def is_in_blocks(X: Any) -> bool:
+    """Whether data are read by blocks rather than held as an array, a sparse matrix, a data frame or a list of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.metric.sources import is_in_blocks
+    >>> is_in_blocks(np.zeros((2, 2))), is_in_blocks([[0.0, 0.0]]), is_in_blocks("rows.npy")
+    (False, False, True)
+    """
+    if isinstance(X, (Source, str, Path, Iterator)) or callable(X):
+        return True
+    if isinstance(X, Sequence):
+        return len(X) > 0 and is_block(X[0])
+    is_held = isinstance(X, np.ndarray) or scipy.sparse.issparse(X) or hasattr(X, "iloc") or hasattr(X, "__array__")
+    return not is_held and hasattr(X, "shape") and hasattr(X, "__getitem__")
+
+
+def is_block(rows: Any) -> bool:
+    """Whether this is an array or a sparse matrix with two axes."""
+    return hasattr(rows, "shape") and len(rows.shape) == 2
 
 
 def open_source(path: Path) -> Source:
