@@ -1,7 +1,8 @@
 """``prodige compress``: a file of numbers becomes a graph or a product of graphs.
 
 No work is lost where that can be helped: the place of the result is tried before the fit, and Ctrl-C keeps the best
-graph so far. What is told of the result is measured on the file itself, read back.
+graph so far. What is told of the result is measured on the file itself, read back. Started by ``torchrun``, its
+processes share the fit, and the first of them does the rest (:mod:`prodige.cli.launch`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from prodige.cli import options
 from prodige.cli.errors import clean_errors
 from prodige.cli.fitting import Fitted, fit, nothing_written
 from prodige.cli.graphs import figures_of_product, is_metric_in_words
+from prodige.cli.launch import Launch, launched, process_group
 from prodige.cli.output import check_output, leave_interrupted, print_facts, show_notes
 from prodige.interrupts import loading
 
@@ -102,13 +104,24 @@ def compress(
     report_to: Path | None = typer.Option(
         None, "--report", metavar="FILE", help="Also write a report (.html); needs the extra plot.", show_default=False
     ),
+    checkpoint: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="Leave behind what it takes to go on, now and then; removed when the result is written.",
+        show_default=False,
+    ),
+    checkpoint_every: float = typer.Option(60.0, min=0.0, metavar="SECONDS", help="Least time between two of them."),
+    resume: bool = options.flag("--resume", help="Go on from the file of --checkpoint, if it is there."),
     force: bool = options.FORCE,
     as_json: bool = options.AS_JSON,
     quiet: bool = options.QUIET,
 ) -> None:
     """Compress a data set into a graph, or a product of graphs, whose shortest paths are its distances."""
     output = data.with_suffix(".prodige") if output is None else output
-    task = Task(data, output, report_to, key, normalize, bits, silent=quiet or as_json)
+    launch = launched()
+    is_resumed = resume or (launch.is_again and checkpoint is not None)
+    silent = quiet or as_json or not launch.is_first
+    task = Task(data, output, report_to, key, normalize, bits, silent, launch)
     settings = {
         "numbers_per_item": numbers,
         "bits_per_item": bits_per_item,
@@ -121,10 +134,17 @@ def compress(
         "max_time": max_time,
         "random_state": seed,
         "n_jobs": jobs,
+        "checkpoint": checkpoint,
+        "checkpoint_interval": checkpoint_every,
+        "resume": is_resumed,
     }
     check_combination(task, settings)
-    check_places(task, force)
+    if launch.is_first:
+        check_places(task, force or launch.is_again)
+        check_fresh(checkpoint, is_resumed or force)
     outcome = learn(task, settings)
+    if not launch.is_first:
+        raise typer.Exit(130 if outcome.fitted.interrupted else 0)
     figures = tell(task, outcome)
     if as_json:
         typer.echo(json.dumps(figures))
@@ -146,6 +166,7 @@ class Task:
     normalize: bool
     bits: int | None
     silent: bool
+    launch: Launch
 
 
 class Outcome(NamedTuple):
@@ -219,6 +240,7 @@ def check_combination(task: Task, settings: dict[str, Any]) -> None:
         (is_product and has_hubs, "--hubs", "a product has hubs in every factor, as many as suit its size"),
         (is_product and is_l0, "--structure", "--method l0 learns the edges of a graph, not a product"),
         (has_hubs and is_l0, "--hubs", "there are no hubs with --method l0"),
+        (settings["resume"] and settings["checkpoint"] is None, "--resume", "name the file as --checkpoint"),
         (
             task.normalize and settings["metric"] == "precomputed",
             "--normalize",
@@ -246,6 +268,12 @@ def check_places(task: Task, force: bool) -> None:
     if os.path.realpath(task.report_to) == os.path.realpath(task.output):
         raise typer.BadParameter("the report would replace the graph; name another file", param_hint="'--report'")
     check_output(task.data, task.report_to, force, "--report")
+
+
+def check_fresh(checkpoint: Path | None, is_wanted: bool) -> None:
+    """Refuse to replace a checkpoint, which may be of a day's work."""
+    if checkpoint is not None and checkpoint.exists() and not is_wanted:
+        raise ValueError(f"{checkpoint} exists; --resume goes on from it, --force begins anew")
 
 
 def check_metric(metric: str) -> None:
@@ -276,12 +304,19 @@ def learn(task: Task, settings: dict[str, Any]) -> Outcome:
         X = normalize(X)
     progress = FitProgress(shown=not task.silent)
     compressor = DistanceCompressor(**settings, callbacks=[progress])
-    with progress:
+    with progress, process_group(task.launch) as group:
         with nothing_written("graph"):
-            fitted = fit(compressor, X)
+            if group is None:
+                fitted = fit(compressor, X)
+            else:
+                fitted = fit(compressor, X[task.launch.rows(X.shape[0])], process_group=group)
+            if not task.launch.is_first:
+                return Outcome(compressor, X, fitted, notes, None)
             fitted.notes.extend(round_weights(compressor, task.bits))
             write(task, compressor, None)
         report = None if fitted.interrupted else measure(task, compressor, X, progress)
+    if settings["checkpoint"] is not None and not fitted.interrupted:
+        settings["checkpoint"].unlink(missing_ok=True)  # the result says it all
     show_notes(fitted.notes, task.silent)
     return Outcome(compressor, X, fitted, notes + fitted.notes, report)
 

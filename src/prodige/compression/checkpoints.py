@@ -187,7 +187,7 @@ class Checkpoint:
     def _compare(self, fit: Fit) -> None:
         """Refuse a checkpoint of another fit, and say what differs."""
         for what, here, there in zip(Fit._fields, self.fit, fit, strict=True):
-            for name in sorted({*here, *there}):
+            for name in [*here, *(name for name in there if name not in here)]:
                 if here.get(name) != there.get(name):
                     found, own = shortened(there.get(name)), shortened(here.get(name))
                     raise ValueError(

@@ -1,0 +1,77 @@
+"""What ``torchrun`` tells a command: which of its processes this is, and whether they were started again.
+
+Every process of ``torchrun -m prodige compress`` runs the same command. Each reads its share of the rows; the first one
+writes, measures and speaks for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+# What torchrun sets for each process.
+_NAMES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+class Launch(NamedTuple):
+    """Which of how many processes this is.
+
+    Attributes
+    ----------
+    rank, size : int
+    is_again : bool
+        Whether they were started anew, one of them having failed (``torchrun --max-restarts``).
+    """
+
+    rank: int = 0
+    size: int = 1
+    is_again: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process speaks for all."""
+        return self.rank == 0
+
+    def rows(self, n_rows: int) -> slice:
+        """Return the rows that this process reads.
+
+        Examples
+        --------
+        >>> from prodige.cli.launch import Launch
+        >>> Launch(1, 3).rows(10)
+        slice(3, 6, None)
+        """
+        return slice(n_rows * self.rank // self.size, n_rows * (self.rank + 1) // self.size)
+
+
+def launched(environment: Mapping[str, str] | None = None) -> Launch:
+    """Return what the launcher says; one process alone where there is none.
+
+    Examples
+    --------
+    >>> from prodige.cli.launch import launched
+    >>> launched({})
+    Launch(rank=0, size=1, is_again=False)
+    """
+    environment = os.environ if environment is None else environment
+    if not all(name in environment for name in _NAMES):
+        return Launch()
+    restarts = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return Launch(int(environment["RANK"]), int(environment["WORLD_SIZE"]), restarts != "0")
+
+
+@contextmanager
+def process_group(launch: Launch) -> Iterator[Any]:
+    """Join the other processes for a while; yield their group, None where there is one process alone."""
+    if launch.size == 1:
+        yield None
+        return
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")  # the work is done on processors, whatever else there is
+    try:
+        yield dist.group.WORLD
+    finally:
+        dist.destroy_process_group()
