@@ -67,6 +67,7 @@ def run(
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=size)
+    dist.barrier()  # who is quick does not leave before all have come
     try:
         results.send(function(rank, *arguments))
     except BaseException as error:
