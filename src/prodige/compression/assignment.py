@@ -65,11 +65,6 @@ class ProductOutOfSample:
         """Return the distances of rows to the anchors."""
         return self.from_anchors.measure(X)
 
-    def insert(self, X: Any) -> ProductGraph:
-        """Return a product with new items after the old ones, their lengths on the same grid."""
-        codes, lengths = self.assign(X, self.grid)
-        return self.graph.with_items(codes, self.on_grid(lengths))
-
     def on_grid(self, lengths: NDArray[np.float32]) -> NDArray[np.float32] | Grid:
         """Return lengths as those of the graph are kept."""
         grid = self.graph.length_grid
@@ -77,11 +72,11 @@ class ProductOutOfSample:
 
     def distances(self, X: Any, items: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
         """Yield the distances of new rows to some items, a block of rows at a time."""
-        # Lengths off the grid: these rows are not kept, and may be farther away than any that are.
-        graph, n_jobs = self.graph.with_items(*self.assign(X, (0.0, 0.0, 0))), self.from_anchors.n_jobs
-        new = np.arange(self.graph.n_items, graph.n_items)
-        for part in gen_batches(new.size, max(1, _BLOCK // items.size)):
-            yield graph.distances(new[part], items, n_jobs=n_jobs)
+        n_jobs = self.from_anchors.n_jobs
+        for part in gen_batches(X.shape[0], max(1, _BLOCK // max(items.size, self.from_anchors.anchors.size))):
+            # Lengths off the grid: these rows are not kept, and may be farther away than any that are.
+            graph = self.graph.with_items(*self.assign(X[part], (0.0, 0.0, 0)))
+            yield graph.distances(np.arange(self.graph.n_items, graph.n_items), items, n_jobs=n_jobs)
 
     def assign(self, X: Any, grid: tuple[float, float, int]) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         """Return the codes of new rows, shape [M, factors], and their lengths, on a grid that has any levels."""

@@ -161,6 +161,26 @@ class BlockSource(Source):
             yield block if scipy.sparse.issparse(block) else np.asarray(block)
 
 
+class MappedSource(Source):
+    """Rows of another source, each block changed by a function of its rows that keeps their number.
+
+    Parameters
+    ----------
+    source : Source
+    function : callable
+        It handles every row by itself.
+    """
+
+    def __init__(self, source: Source, function: Callable[[Any], Any]) -> None:
+        self.source = source
+        self.function = function
+        self.n_items, self.n_features = source.n_items, source.n_features
+
+    def read(self) -> Iterator[Any]:
+        """Yield the blocks of the other source, changed."""
+        yield from (self.function(rows) for _, rows in self.source.blocks())
+
+
 class ParquetSource(Source):
     """Numeric columns of a parquet file, a row group at a time or less; needs the extra ``tables``.
 
