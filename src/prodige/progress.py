@@ -68,6 +68,9 @@ class Record:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
+# The stage in which items that a fit was not made of get their places.
+ALL_ITEMS = "all items"
+
 Callback = Callable[[Record], Any]
 IsOver = Callable[[], bool]
 Stopped = Literal["finished", "callback", "interrupt"]

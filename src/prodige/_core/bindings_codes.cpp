@@ -8,19 +8,6 @@ namespace prodige {
 
 namespace {
 
-template <class T>
-Matrix<const T> matrix(const Grid<T>& grid) {
-    return {grid.data(), grid.shape(0), grid.shape(1)};
-}
-
-template <class T>
-void check_shape(const char* name, const Grid<T>& grid, std::size_t rows, std::size_t columns) {
-    if (grid.shape(0) != rows || grid.shape(1) != columns)
-        throw std::invalid_argument(std::string(name) + " has the shape [" + std::to_string(grid.shape(0)) + ", " +
-                                    std::to_string(grid.shape(1)) + "], expected [" + std::to_string(rows) + ", " +
-                                    std::to_string(columns) + "]");
-}
-
 void check_codes(const char* name, Matrix<const std::uint16_t> codes, std::span<const std::int32_t> n_hubs,
                  bool by_factor) {
     for (std::size_t r = 0; r < codes.rows; ++r)

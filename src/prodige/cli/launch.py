@@ -45,6 +45,17 @@ class Launch(NamedTuple):
         """
         return slice(n_rows * self.rank // self.size, n_rows * (self.rank + 1) // self.size)
 
+    def share(self, X: Any) -> Any:
+        """Return this process's part of an array, a sparse matrix or a source: all of it where it is alone."""
+        from prodige.metric.sources import PartSource, Source
+
+        if self.size == 1:
+            return X
+        if not isinstance(X, Source):
+            return X[self.rows(X.shape[0])]
+        rows = self.rows(X.n_items)
+        return PartSource(X, rows.start, rows.stop)
+
 
 def launched(environment: Mapping[str, str] | None = None) -> Launch:
     """Return what the launcher says; one process alone where there is none.

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
@@ -34,6 +34,7 @@ from prodige.compression.out_of_sample import FromAnchors, OutOfSample
 from prodige.compression.sampling import Sample, check_sampled, fit_sampled
 from prodige.compression.selection import Selection
 from prodige.compression.sharing import SharedSource, check_alike, digest_of
+from prodige.compression.streaming import insert_blocks
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
@@ -55,6 +56,9 @@ _N_ANCHORS = 256
 
 # Items that say whether a graph of neighbours may suit many more.
 _N_LOOKED_AT = 20_000
+
+# Pairs that a score is made of, at most: all of 65,536 items.
+_MOST_SCORED = 1 << 32
 
 # By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
 _SAME = 1e-6
@@ -253,7 +257,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def _settings(self) -> dict[str, Any]:
         """Return the parameters that the result depends on, as a file can hold them."""
-        values = {name: getattr(self, name) for name in (*saving.PARAMETERS, "random_state")}
+        values = {name: getattr(self, name) for name in (*saving.PARAMETERS, "memory_limit", "random_state")}
         plain = (str, bool, int, float, type(None))
         # Of what is no plain value, such as a function or a generator, there is only the kind to compare.
         return {name: value if isinstance(value, plain) else type(value).__name__ for name, value in values.items()}
@@ -521,8 +525,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def score(self, X: Any, y: Any = None) -> float:
         """Return the negative mean squared error of the graph's distances.
 
-        Of the items it was fitted to, in the same order: over all pairs. Of any others: over the distances to the
-        anchors that :meth:`transform` gives, so that ``GridSearchCV`` and the like work.
+        Of the items it was fitted to, in the same order: over all pairs, or where there are more than 65,536 items over
+        those of some with all. Of any others: over the distances to the anchors that :meth:`transform` gives, so that
+        ``GridSearchCV`` and the like work.
 
         Parameters
         ----------
@@ -546,10 +551,12 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def _score_fitted(self, X: Any) -> float:
         space, total = self._space(X), 0.0
-        for rows, distances in space.blocks():
+        n_sources = min(space.n_items, max(_MOST_SCORED // space.n_items, 1))
+        sources = np.linspace(0, space.n_items - 1, n_sources).astype(np.int64)
+        for rows, distances in space.blocks(sources):
             residual = in_units(self.graph_.distances(rows, n_jobs=self.n_jobs), self._unit) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
-        return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
+        return -total * self._unit**2 / (n_sources * (space.n_items - 1))
 
     def _score_new(self, X: Any) -> float:
         residual = in_units(self._transform(X), self._unit) - self._out_of_sample().to_anchors(X)
@@ -588,6 +595,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+            Where the graph is a product, also rows in blocks, as of :meth:`fit`.
 
         Examples
         --------
@@ -599,7 +607,66 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         200
         """
         check_is_fitted(self)
-        return self._out_of_sample().insert(self._check_data(X, reset=False))
+        placing = self._out_of_sample()
+        if isinstance(placing, OutOfSample):
+            return placing.insert(self._check_data(X, reset=False))
+        source = as_source(X if is_in_blocks(X) else self._check_data(X, reset=False))
+        if source.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {source.n_features} features, but DistanceCompressor is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return insert_blocks(source, placing, self.verbose)
+
+    def partial_fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+        """Add new items to ``graph_`` without learning anything anew: what :meth:`insert` returns takes its place.
+
+        :meth:`score` of the new items says how far they are from what was learned: compare it with that of the first
+        ones, and fit again where it has fallen far behind.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or rows in blocks, shape [M, D]
+        y : ignored
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> compressor = DistanceCompressor(random_state=0).fit(X[:190])
+        >>> compressor.partial_fit(X[190:]).graph_.n_items
+        200
+        """
+        if not hasattr(self, "graph_"):
+            return self.fit(X)
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric = 'precomputed': distances of the items that come later to each other are not known, so "
+                "partial_fit cannot add any; use insert, or fit again"
+            )
+        self.graph_ = self.insert(X)
+        return self
+
+    def remove(self, items: ArrayLike) -> Any:
+        """Return the graph without some items; this estimator stays as it is.
+
+        Distances between the others stay as they are. Items that come after are counted anew.
+
+        Parameters
+        ----------
+        items : array-like of int
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> DistanceCompressor(random_state=0).fit(X).remove([3, 5]).n_items
+        198
+        """
+        check_is_fitted(self)
+        return self.graph_.remove(items)
 
     def _out_of_sample(self) -> OutOfSample | ProductOutOfSample:
         """Return what attaches new rows to the graph."""

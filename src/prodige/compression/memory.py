@@ -149,8 +149,8 @@ class Sizing:
             if limit is None or found.bytes <= limit:
                 return found
         raise ValueError(
-            f"memory_limit = {in_bytes(limit or 0)} is too small: {self.n_items:,} items of {self.n_features:,} columns take "
-            f"{in_bytes(found.bytes)} at least; give as much"
+            f"memory_limit = {in_bytes(limit or 0)} is too small: {self.n_items:,} items of {self.n_features:,} "
+            f"columns take {in_bytes(found.bytes)} at least; give as much"
         )
 
     def estimate(self, n_sample: int, n_landmarks: int, n_threads: int = 1) -> Estimate:

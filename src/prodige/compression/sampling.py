@@ -29,7 +29,7 @@ from prodige.metric.duplicates import same_keys
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.sources import Source
 from prodige.metric.space import Space
-from prodige.progress import Bar, Record, tell
+from prodige.progress import ALL_ITEMS, Bar, Record, tell
 
 
 class Sampled(NamedTuple):
@@ -206,7 +206,7 @@ def teller(how: Selection, history: list[Record], n_items: int) -> Callable[[int
 
     def say(n_done: int) -> None:
         nonlocal step
-        record = Record(step, n_done / n_items, loss, time.perf_counter() - began, stage="all items")
+        record = Record(step, n_done / n_items, loss, time.perf_counter() - began, stage=ALL_ITEMS)
         tell(how.callbacks, record)  # it ends with the last item, whatever they say
         history.append(record)
         step += 1

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from prodige.compression.assignment import ProductOutOfSample
+from prodige.graph.product import ProductGraph
 from prodige.metric.sources import Source
+from prodige.progress import Bar
 
 # Distances to anchors that are held at a time: 16 MiB as float32.
 _BLOCK = 1 << 22
@@ -44,3 +46,22 @@ def assign_blocks(
         for part in gen_batches(rows.shape[0], n_rows):
             codes, lengths = placing.assign(rows[part], placing.grid)
             yield first + part.start, codes, lengths
+
+
+def insert_blocks(source: Source, placing: ProductOutOfSample, verbose: int = 0) -> ProductGraph:
+    """Return a product with the items of a source after its own.
+
+    Parameters
+    ----------
+    source : Source
+    placing : ProductOutOfSample
+    verbose : int
+        Above 0 shows a progress bar.
+    """
+    codes, lengths = [], []
+    with Bar(total=source.n_items, disable=verbose <= 0, unit=" items", unit_scale=True) as bar:
+        for _, some_codes, some_lengths in assign_blocks(source, placing):
+            codes.append(some_codes)
+            lengths.append(some_lengths)
+            bar.update(len(some_codes))
+    return placing.graph.with_items(np.concatenate(codes), placing.on_grid(np.concatenate(lengths)))

@@ -161,6 +161,64 @@ class BlockSource(Source):
             yield block if scipy.sparse.issparse(block) else np.asarray(block)
 
 
+class MappedSource(Source):
+    """Rows of another source, each block changed by a function of its rows that keeps their number.
+
+    Parameters
+    ----------
+    source : Source
+    function : callable
+        It handles every row by itself.
+    """
+
+    def __init__(self, source: Source, function: Callable[[Any], Any]) -> None:
+        self.source = source
+        self.function = function
+        self.n_items, self.n_features = source.n_items, source.n_features
+
+    def read(self) -> Iterator[Any]:
+        """Yield the blocks of the other source, changed."""
+        yield from (self.function(rows) for _, rows in self.source.blocks())
+
+
+class PartSource(Source):
+    """Rows of another source that are next to each other.
+
+    Parameters
+    ----------
+    source : Source
+    begin, end : int
+        The first row, and the one after the last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.metric.sources import PartSource, as_source
+    >>> part = PartSource(as_source(np.arange(8.0).reshape(4, 2)), 1, 3)
+    >>> part.n_items, part.take(np.array([1]))
+    (2, array([[4., 5.]]))
+    """
+
+    def __init__(self, source: Source, begin: int, end: int) -> None:
+        self.source = source
+        self.begin = begin
+        self.n_items, self.n_features = end - begin, source.n_features
+
+    def read(self) -> Iterator[Any]:
+        """Yield the rows of the part."""
+        yield from (rows for _, rows in self.blocks())
+
+    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Block]:
+        """Yield ``(number of the first row, rows)``, counted from the first row of the part."""
+        stop = self.begin + (self.n_items if end is None else end)
+        for number, rows in self.source.blocks(self.begin + begin, stop):
+            yield number - self.begin, rows
+
+    def take(self, items: NDArray[np.int64]) -> Any:
+        """Return some rows, given by their numbers in ascending order."""
+        return self.source.take(items + self.begin)
+
+
 class ParquetSource(Source):
     """Numeric columns of a parquet file, a row group at a time or less; needs the extra ``tables``.
 
