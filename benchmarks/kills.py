@@ -43,19 +43,19 @@ def main() -> None:
         expected = finish(Run(data, "undisturbed"))
         seconds = time.perf_counter() - began
         print(f"undisturbed: {seconds:.1f} s, {expected[:12]}", flush=True)
-        n_wrong = 0
-        for kind, disturb in (("one rank", kill_one), ("everything", kill_all)):
-            n_same = 0
-            for number in range(arguments.times):
+        kinds = {"one rank": kill_one, "everything": kill_all}
+        n_same = dict.fromkeys(kinds, 0)
+        for number in range(arguments.times):
+            for kind, disturb in kinds.items():
                 moment = moments.uniform(0.0, seconds)
                 run = Run(data, f"{kind}-{number}")
                 told = disturb(run, moment, moments)
-                is_same = finish(run) == expected
-                n_same += is_same
-                print(f"{kind} killed after {moment:5.1f} s: {told}, {'same bits' if is_same else 'OTHER'}", flush=True)
-            print(f"{kind}: {n_same} of {arguments.times} runs ended with the same bits", flush=True)
-            n_wrong += arguments.times - n_same
-        sys.exit(n_wrong > 0)
+                is_same = (found := finish(run)) == expected
+                n_same[kind] += is_same
+                print(f"{kind} after {moment:5.1f} s: {told}, {'same bits' if is_same else found}", flush=True)
+        for kind, count in n_same.items():
+            print(f"{kind}: {count} of {arguments.times} runs ended with the same bits")
+        sys.exit(any(count < arguments.times for count in n_same.values()))
 
 
 class Run:

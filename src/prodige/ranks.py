@@ -60,6 +60,8 @@ class Ranks:
     ----------
     rank, size : int
         Which of them this process is, and how many there are.
+    n_sent : int
+        Bytes that this process has sent to each of the others.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class Ranks:
     """
 
     def __init__(self, group: Any = None) -> None:
-        self.rank, self.size = 0, 1
+        self.rank, self.size, self.n_sent = 0, 1, 0
         self._group = group
         self._interrupts: list[int] = []
         if group is not None:
@@ -224,6 +226,7 @@ class Ranks:
         device = torch.device("cuda") if dist.get_backend(self._group) == "nccl" else torch.device("cpu")
         sent = tensor.to(device)
         found = [torch.empty_like(sent) for _ in range(self.size)]
+        self.n_sent += sent.numel() * sent.element_size()
         try:
             dist.all_gather(found, sent, group=self._group)
         except RuntimeError as error:

@@ -18,17 +18,23 @@ from numpy.typing import NDArray
 
 from processes import finish, run_ranks, start_ranks
 from prodige import DistanceCompressor
+from prodige.compression.budget import Budget
+from prodige.compression.objective import NearPairs
+from prodige.compression.plan import make_plan
+from prodige.compression.products import ProductFit, find_coordinates
 from prodige.compression.sharing import check_disjoint, digest_of, single_rows
-from prodige.ranks import RankError
+from prodige.metric.landmarks import Landmarks
+from prodige.metric.space import Space
+from prodige.ranks import RankError, Ranks
 
 RNG = np.random.default_rng(0)
 # Parts of 256 items at least: three ranks have one or two each.
-X = (3 * RNG.normal(size=(8, 4))[RNG.integers(0, 8, 1100)] + RNG.normal(size=(1100, 4))).astype(np.float32)
+X = (3 * RNG.normal(size=(8, 3))[RNG.integers(0, 8, 1100)] + RNG.normal(size=(1100, 3))).astype(np.float32)
 X[1000:1010] = X[:10]  # copies, on several ranks
 
 SETTINGS: list[dict[str, Any]] = [
-    {"bits_per_item": 24, "structure": "product"},
-    {"bits_per_item": 20, "structure": "product", "objective": "neighbors"},
+    {"bits_per_item": 16, "structure": "product"},
+    {"bits_per_item": 14, "structure": "product", "objective": "neighbors"},
 ]
 
 
@@ -101,7 +107,7 @@ def test_a_rank_without_a_part_of_its_own_still_helps(tmp_path: Path) -> None:
 
 def test_a_sample_and_its_pass_go_on_with_other_ranks(tmp_path: Path) -> None:
     """One process begins and is gone in the middle of the pass; two end it, from the checkpoint, as one would have."""
-    rows = np.concatenate([X, RNG.normal(size=(1400, 4)).astype(np.float32)])
+    rows = np.concatenate([X, RNG.normal(size=(1400, 3)).astype(np.float32)])
     path = tmp_path / "fit.checkpoint"
     settings: dict[str, Any] = {"bits_per_item": 16, "structure": "product", "memory_limit": "190MB"}
     moments = []
@@ -131,6 +137,32 @@ def test_a_seed_that_nobody_gave_is_shared(tmp_path: Path) -> None:
     assert first == second
 
 
+def sweep_bytes(rank: int, rows: Any) -> tuple[int, list[int]]:
+    """Return the bytes of one sweep, and the hubs of each factor."""
+    import torch.distributed as dist
+
+    ranks, random = Ranks(dist.group.WORLD), np.random.RandomState(0)
+    landmarks = Landmarks.draw(Space(rows), 512, random, ranks, whole=False)
+    assert len(landmarks.target) == len(rows) // ranks.size  # the distances of its own items
+    near = NearPairs.find(Space(rows), 0.0, 512)
+    coordinates = find_coordinates(landmarks, (2.0, 2.0), ranks)
+    plan = make_plan(len(rows), Budget(bits=24), coordinates.variances)
+    assert plan is not None
+    fit = ProductFit(landmarks, near, plan, (2.0, 2.0), random, 1, ranks).start(coordinates.places)
+    before = ranks.n_sent
+    fit.sweep()
+    return ranks.n_sent - before, list(plan.n_hubs)
+
+
+def test_a_sweep_sends_sums_of_tables_and_codes(tmp_path: Path) -> None:
+    """What docs/ranks.md says: of two ranks each sends two sums for each pair of hubs, and its items' codes."""
+    rows = np.ascontiguousarray(X[:1024])
+    for n_bytes, n_hubs in run_ranks(2, sweep_bytes, rows, folder=tmp_path):
+        tables = sum(16 * n**2 for n in n_hubs)
+        codes = (2 * len(n_hubs) + 4) * len(rows) // 2
+        assert tables + codes < n_bytes < 1.3 * (tables + codes) + 4096 * len(n_hubs)
+
+
 # -- faults
 
 
@@ -140,7 +172,7 @@ PRODUCT = SETTINGS[0]
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        ({"bits_per_item": 28}, "ranks must agree on parameters: bits_per_item is 24 on rank 0 and 28 on rank 1"),
+        ({"bits_per_item": 28}, "ranks must agree on parameters: bits_per_item is 16 on rank 0 and 28 on rank 1"),
         ({"random_state": 1}, "random_state is 0 on rank 0 and 1 on rank 1; give the same on all"),
     ],
 )
@@ -154,7 +186,7 @@ def test_other_settings_are_refused_by_all(other: Any, reason: str, tmp_path: Pa
     ("rows", "reason"),
     [
         ([X, X], "of the 1100 rows of rank 0, 1080 are also on rank 1, among them its row 10; give each"),
-        ([X[:600], X[:, :3]], "ranks must agree on X: n_features is 4 on rank 0 and 3 on rank 1"),
+        ([X[:600], X[:, :2]], "ranks must agree on X: n_features is 3 on rank 0 and 2 on rank 1"),
         ([X[:600], X[600:].astype(np.float64)], "dtype is 'float32' on rank 0 and 'float64' on rank 1"),
     ],
     ids=["the same rows", "other columns", "another type"],

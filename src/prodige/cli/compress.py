@@ -129,7 +129,7 @@ def compress(
     """Compress a data set into a graph, or a product of graphs, whose shortest paths are its distances."""
     output = data.with_suffix(".prodige") if output is None else output
     launch = launched()
-    is_resumed = resume or (launch.is_again and checkpoint is not None)
+    is_resumed = resume or (launch.n_restarts > 0 and checkpoint is not None)
     silent = quiet or as_json or not launch.is_first
     task = Task(data, output, report_to, key, normalize, bits, appendable, silent, launch)
     settings = {
@@ -151,7 +151,7 @@ def compress(
     }
     check_combination(task, settings)
     if launch.is_first:
-        check_places(task, force or launch.is_again)
+        check_places(task, force or launch.n_restarts > 0)
         check_fresh(checkpoint, is_resumed or force)
     outcome = learn(task, settings)
     if not launch.is_first:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NamedTuple
 
 # What torchrun sets for each process.
@@ -21,13 +22,13 @@ class Launch(NamedTuple):
     Attributes
     ----------
     rank, size : int
-    is_again : bool
-        Whether they were started anew, one of them having failed (``torchrun --max-restarts``).
+    n_restarts : int
+        How often they were started anew, one of them having failed (``torchrun --max-restarts``).
     """
 
     rank: int = 0
     size: int = 1
-    is_again: bool = False
+    n_restarts: int = 0
 
     @property
     def is_first(self) -> bool:
@@ -64,13 +65,13 @@ def launched(environment: Mapping[str, str] | None = None) -> Launch:
     --------
     >>> from prodige.cli.launch import launched
     >>> launched({})
-    Launch(rank=0, size=1, is_again=False)
+    Launch(rank=0, size=1, n_restarts=0)
     """
     environment = os.environ if environment is None else environment
     if not all(name in environment for name in _NAMES):
         return Launch()
-    restarts = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return Launch(int(environment["RANK"]), int(environment["WORLD_SIZE"]), restarts != "0")
+    n_restarts = int(environment.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return Launch(int(environment["RANK"]), int(environment["WORLD_SIZE"]), n_restarts)
 
 
 @contextmanager
@@ -79,9 +80,15 @@ def process_group(launch: Launch) -> Iterator[Any]:
     if launch.size == 1:
         yield None
         return
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo")  # the work is done on processors, whatever else there is
+    dist: Any = import_module("torch.distributed")
+    # A launcher that starts processes anew keeps its store, with addresses of those that are gone; torch itself would
+    # find and try these. So each start has a place of its own in it.
+    has_store = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.TCPStore(address, port, launch.size, is_master=not has_store and launch.is_first)
+    own = dist.PrefixStore(f"prodige/{launch.n_restarts}", store)
+    # By gloo, as the work is done on processors, whatever else there is.
+    dist.init_process_group("gloo", store=own, rank=launch.rank, world_size=launch.size)
     try:
         yield dist.group.WORLD
     finally:
