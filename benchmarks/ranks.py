@@ -13,11 +13,11 @@ import argparse
 import hashlib
 import tempfile
 import time
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from numpy.typing import NDArray
 
 from prodige import DistanceCompressor
@@ -33,10 +33,11 @@ def main() -> None:
     arguments = parser.parse_args()
     settings = {"bits_per_item": arguments.bits, "structure": "product", "memory_limit": arguments.memory_limit}
     found = {}
+    processes: Any = import_module("torch.multiprocessing")
     for n_ranks in (1, arguments.ranks):
-        results: Any = mp.get_context("spawn").SimpleQueue()
+        results: Any = processes.get_context("spawn").SimpleQueue()
         with tempfile.TemporaryDirectory() as folder:
-            mp.spawn(fit, (n_ranks, arguments.items, settings, f"file://{folder}/group", results), n_ranks)
+            processes.spawn(fit, (n_ranks, arguments.items, settings, f"file://{folder}/group", results), n_ranks)
         found[n_ranks] = sorted(results.get() for _ in range(n_ranks))
         _, clock, processor, digest = found[n_ranks][0]
         print(f"{n_ranks} ranks: {clock:.1f} s, {processor:.1f} s of the processor, {digest}")
