@@ -97,6 +97,6 @@ def test_the_core_refuses_what_does_not_fit(name: str, value: object, words: str
     placing = LinearPlacing.make(graph, np.arange(200), graph.distances())
     assert placing is not None
     with pytest.raises(ValueError, match=words):
-        _core.place(graph.distances(), **(placing.arguments | {name: value}), n_jobs=1)  # type: ignore[arg-type]
+        _core.place(graph.distances(), **(placing.arguments | {name: value}), n_jobs=1)
     with pytest.raises(ValueError, match="anchors has the shape"):
         _core.measure_rows(np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32), 1)

@@ -107,7 +107,12 @@ def test_drift_is_seen_in_the_score(fitted: DistanceCompressor, rows: NDArray[np
 
 def test_progress_is_told_to_the_last_item(rows: NDArray[np.float32]) -> None:
     heard: list[Record] = []
-    model = DistanceCompressor(**SETTINGS, callbacks=[lambda record: heard.append(record) or len(heard) > 1])
+
+    def hear(record: Record) -> bool:
+        heard.append(record)
+        return len(heard) > 1
+
+    model = DistanceCompressor(**SETTINGS, callbacks=[hear])
     model.fit(rows)
     assert model.stopped_ == "callback"
     assert [record.stage for record in heard[:2]] == [None, None]
