@@ -29,6 +29,9 @@ from prodige.threads import count_threads
 _N_ROUNDS = 6
 _N_ROUNDS_AFTER = 2
 
+# What a search takes ten times as long for: an error without it that is so many times as large.
+_WORTH = 1.05
+
 # Distances shorter than this part of the mean weigh no more than one of it, as in the fit.
 _FLOOR = 0.1
 
@@ -118,7 +121,7 @@ class ProductOutOfSample:
             new = np.arange(self.graph.n_items, graph.n_items)
             residual = graph.distances(new, new, n_jobs=1) - self.between[np.ix_(others, others)]
             errors.append(float(np.square(residual, dtype=np.float64).mean()))
-        return 0 if errors[0] <= errors[1] else _N_ROUNDS_AFTER
+        return 0 if errors[0] <= _WORTH * errors[1] else _N_ROUNDS_AFTER
 
     def choose(
         self, target: NDArray[np.float32], grid: tuple[float, float, int], n_rounds: int

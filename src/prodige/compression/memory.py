@@ -65,7 +65,7 @@ class Estimate:
     n_landmarks : int
         Items that the distances of these are measured to.
     is_whole : bool
-        Whether the sample is all items.
+        Whether it is a fit to all items, without a pass over them afterwards.
     """
 
     bytes: int
@@ -141,7 +141,7 @@ class Sizing:
     def within(self, limit: int | None, n_threads: int = 1) -> Estimate:
         """Return the largest fit within a limit of bytes: a whole one where that is possible."""
         if self.n_items <= MOST_AT_ONCE:
-            whole = self.estimate(self.n_items, LANDMARKS, n_threads)
+            whole = self.estimate(self.n_items, LANDMARKS, n_threads, is_whole=True)
             if limit is None or whole.bytes <= limit:
                 return whole
         for n_sample, n_landmarks in sample_sizes(min(SAMPLE, self.n_items)):
@@ -153,8 +153,8 @@ class Sizing:
             f"columns take {in_bytes(found.bytes)} at least; give as much"
         )
 
-    def estimate(self, n_sample: int, n_landmarks: int, n_threads: int = 1) -> Estimate:
-        """Return what a fit of a given size takes."""
+    def estimate(self, n_sample: int, n_landmarks: int, n_threads: int = 1, is_whole: bool = False) -> Estimate:
+        """Return what a fit of a given size takes, with a pass over all items unless it is a whole one."""
         n, features, factors = self.n_items, self.n_features, self.n_factors
         landmarks = min(n_landmarks, n_sample)
         near = N_NEAR if self.has_near else 0
@@ -162,7 +162,6 @@ class Sizing:
         # Codes as they come and as they are kept, twice for a moment; keys of rows, by which copies are found.
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
-        is_whole = n_sample == n
         seconds = (
             n_sample * landmarks * factors * _N_SWEEPS * _FIT_TIME + n_sample * landmarks * features * _MULTIPLY_TIME
         )
