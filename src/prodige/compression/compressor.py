@@ -44,7 +44,7 @@ from prodige.metric.duplicates import add_copies, find_copies, row_keys, source_
 from prodige.metric.sources import Source, as_source, is_in_blocks
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
-from prodige.ranks import Ranks
+from prodige.ranks import ALONE, Ranks
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
 
@@ -330,7 +330,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             checkpoint=checkpoint,
         )
 
-    def _sizing(self, X: Any, ranks: Ranks) -> Estimate:
+    def _sizing(self, X: Any, ranks: Ranks = ALONE) -> Estimate:
         """Return what a fit of a product to this many items takes, and to which sample of them it is."""
         n_items, n_features = (X.n_items, X.n_features) if isinstance(X, Source) else X.shape
         limit = None if self.memory_limit is None else parse_bytes("memory_limit", self.memory_limit)
