@@ -22,7 +22,7 @@ from prodige.cli import options
 from prodige.cli.errors import clean_errors
 from prodige.cli.fitting import Fitted, fit, nothing_written
 from prodige.cli.graphs import figures_of_product, is_metric_in_words
-from prodige.cli.launch import Launch, launched, process_group
+from prodige.cli.launch import Launch, joined, launched
 from prodige.cli.output import check_output, leave_interrupted, print_facts, show_notes
 from prodige.interrupts import loading
 
@@ -319,9 +319,9 @@ def learn(task: Task, settings: dict[str, Any]) -> Outcome:
         typer.echo(f"The fit takes {needs}", err=True)
     progress = FitProgress(shown=not task.silent)
     compressor = DistanceCompressor(**settings, callbacks=[progress])
-    with progress, process_group(task.launch) as group:
+    with progress, joined(task.launch) as together:
         with nothing_written("graph"):
-            fitted = fit(compressor, task.launch.share(X), process_group=group)
+            fitted = fit(compressor, task.launch.share(X), **together)
             if not task.launch.is_first:
                 return Outcome(compressor, X, fitted, notes, None)
             fitted.notes.extend(round_weights(compressor, task.bits))

@@ -75,10 +75,10 @@ def launched(environment: Mapping[str, str] | None = None) -> Launch:
 
 
 @contextmanager
-def process_group(launch: Launch) -> Iterator[Any]:
-    """Join the other processes for a while; yield their group, None where there is one process alone."""
+def joined(launch: Launch) -> Iterator[dict[str, Any]]:
+    """Join the other processes for a while; yield what tells a fit of their group, nothing where there are none."""
     if launch.size == 1:
-        yield None
+        yield {}
         return
     dist: Any = import_module("torch.distributed")
     # A launcher that starts processes anew keeps its store, with addresses of those that are gone; torch itself would
@@ -90,6 +90,6 @@ def process_group(launch: Launch) -> Iterator[Any]:
     # By gloo, as the work is done on processors, whatever else there is.
     dist.init_process_group("gloo", store=own, rank=launch.rank, world_size=launch.size)
     try:
-        yield dist.group.WORLD
+        yield {"process_group": dist.group.WORLD}
     finally:
         dist.destroy_process_group()
