@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.memory import ANCHORS, Estimate
+from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.selection import Choice, Selected, Selection
 from prodige.compression.streaming import assign_blocks
@@ -112,7 +113,8 @@ def fit_sampled(
     anchors = np.unique(landmarks.sources[:ANCHORS]).astype(np.int64)
     del landmarks
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
-    placing = ProductOutOfSample(product, from_anchors)
+    near = NearSample(space, how.near_weight) if how.near_weight > 0 and not callable(space.metric) else None
+    placing = ProductOutOfSample(product, from_anchors, near)
     history = list(selected.monitor.history)
     codes, lengths = place_all(sample, placing, how, history)
     graph = ProductGraph.from_factors(
