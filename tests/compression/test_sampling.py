@@ -176,3 +176,17 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], words: str, rows: N
 def test_new_rows_of_another_width_are_refused(fitted: DistanceCompressor) -> None:
     with pytest.raises(ValueError, match="X has 3 features"):
         fitted.insert([np.zeros((2, 3))])
+
+
+@pytest.mark.repeatable
+def test_neighbours_are_kept_by_the_pass(rows: NDArray[np.float32], fitted: DistanceCompressor) -> None:
+    settings = SETTINGS | {"objective": "neighbors", "memory_limit": "177MB"}
+    near = DistanceCompressor(**settings, n_jobs=1).fit(rows)
+    assert DistanceCompressor(**settings, n_jobs=2).fit([rows[:11], rows[11:]]).graph_ == near.graph_
+    placed = near.insert(rows).remove(np.arange(N))  # by distances to anchors alone
+    recalls = [
+        evaluate(graph, Space(rows), n_sources=500, random_state=0).recall
+        for graph in (fitted.graph_, placed, near.graph_)
+    ]
+    assert recalls[0] < recalls[2]
+    assert recalls[1] < recalls[2]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from prodige import _core
+from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.placing import LinearPlacing
 from prodige.graph.grid import Grid
@@ -47,10 +48,13 @@ class ProductOutOfSample:
     ----------
     graph : ProductGraph
     from_anchors : FromAnchors
+    near : NearSample, optional
+        The items of the product, where rows are to be near their nearest: only while a fit gives items their places.
     """
 
     graph: ProductGraph
     from_anchors: FromAnchors
+    near: NearSample | None = None
 
     @property
     def grid(self) -> tuple[float, float, int]:
@@ -83,7 +87,12 @@ class ProductOutOfSample:
 
     def assign(self, X: Any, grid: tuple[float, float, int]) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         """Return the codes of new rows, shape [M, factors], and their lengths, on a grid that has any levels."""
-        return self.choose(self.to_anchors(X), grid, self.n_rounds)
+        target = self.to_anchors(X)
+        if self.near is None:
+            return self.choose(target, grid, self.n_rounds)
+        n_jobs = count_threads(self.from_anchors.n_jobs)
+        found = self.choose(target, grid, 0 if self.linear is not None else self.n_rounds)
+        return self.search(target, *found, grid, _N_ROUNDS_AFTER, n_jobs, self.near.find(X, n_jobs))
 
     @cached_property
     def between(self) -> NDArray[np.float32]:
@@ -145,15 +154,29 @@ class ProductOutOfSample:
         grid: tuple[float, float, int],
         n_rounds: int,
         n_jobs: int,
+        near: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None,
     ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-        """Return codes and lengths that suit distances to the anchors better than those given."""
-        graph, anchors, nobody = self.graph, self.from_anchors.anchors, np.empty((len(target), 0))
+        """Return codes and lengths that suit distances to the anchors, and to near items, better than those given."""
+        graph, anchors, n = self.graph, self.from_anchors.anchors, len(target)
+        n_near, weight = 0, 0.0
+        if near is not None and self.near is not None:
+            # Near items are looked up among all: the product's own come after the new ones, and do not move.
+            n_near, weight = near[0].shape[1], self.near.weight * anchors.size / near[0].shape[1]
+            padded = np.zeros((n + graph.n_items, anchors.size), np.float32)  # what is never touched takes no memory
+            padded[:n] = target
+            target = padded
+            codes = np.concatenate([codes, graph.codes.astype(np.uint16)])
+            lengths = np.concatenate([lengths, graph.lengths])
+        near_items = np.full((len(target), n_near), -1, np.int32)
+        near_distances = np.zeros((len(target), n_near), np.float32)
+        if near is not None:
+            near_items[:n], near_distances[:n] = near[0] + n, near[1]
         fit = _core.CodeFit(
             np.full(anchors.size, -1, np.int32),
             target,
-            nobody.astype(np.int32),
-            nobody.astype(np.float32),
-            nobody.astype(np.float32),
+            near_items,
+            near_distances,
+            np.full((len(target), n_near), weight, np.float32),
         )
         codes, lengths, _ = fit.choose_codes(
             np.array([factor.n_hubs for factor in graph.factors], np.int32),
@@ -164,7 +187,7 @@ class ProductOutOfSample:
             lengths,
             np.ascontiguousarray(graph.codes[anchors].T.astype(np.uint16)),
             graph.lengths[anchors],
-            np.arange(len(target), dtype=np.int32),
+            np.arange(n, dtype=np.int32),
             *grid,
             n_rounds,
             n_jobs,

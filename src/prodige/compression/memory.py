@@ -37,12 +37,15 @@ _BASE = 160 << 20
 _CODE_BITS = 7.5
 _TABLES = 2
 
-# Nanoseconds on one thread: of a distance in the fit, for every sweep and factor; of a distance to an anchor in the
-# pass, for every factor; of one multiplication in measuring distances; of an item in whatever else there is.
-_FIT_TIME = 1.1
-_PASS_TIME = 0.9
-_MULTIPLY_TIME = 0.15
-_ITEM_TIME = 2500.0
+# Nanoseconds on one thread: of a distance of the fit in each sweep and factor; of one multiplication where distances
+# are measured and items placed; of an item in whatever else there is; of trials before the fit. A factor has so many
+# coordinates, about.
+_FIT_TIME = 4.5
+_MULTIPLY_TIME = 0.17
+_ITEM_TIME = 5000.0
+_TRIALS_TIME = 5e9
+_COORDINATES = 3.2
+_SEARCH_TIME = 20.0  # of an anchor and a factor, where codes are searched for
 _N_SWEEPS = 10
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -162,12 +165,16 @@ class Sizing:
         # Codes as they come and as they are kept, twice for a moment; keys of rows, by which copies are found.
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
-        seconds = (
-            n_sample * landmarks * factors * _N_SWEEPS * _FIT_TIME + n_sample * landmarks * features * _MULTIPLY_TIME
-        )
-        of_pass = 0.0 if is_whole else n * (ANCHORS * (factors * _PASS_TIME + features * _MULTIPLY_TIME) + _ITEM_TIME)
-        if near:
-            seconds += 2 * n_sample**2 * features * _MULTIPLY_TIME
+        seconds = _TRIALS_TIME * min(n_sample / _LEAST_SAMPLE, 1.0)
+        seconds += n_sample * landmarks * (factors * _N_SWEEPS * _FIT_TIME + features * _MULTIPLY_TIME)
+        of_pass = 0.0
+        if not is_whole:
+            of_pass = n * (ANCHORS * (features + _COORDINATES * factors) * _MULTIPLY_TIME + _ITEM_TIME)
+        if near:  # the nearest of the sample, of itself and of all items that go by
+            seconds += n_sample**2 * features * _MULTIPLY_TIME
+            of_pass += (
+                0.0 if is_whole else n * (n_sample * features * _MULTIPLY_TIME + ANCHORS * factors * _SEARCH_TIME)
+            )
         seconds, of_pass = (some / 1e9 / n_threads for some in (seconds + of_pass, of_pass))
         return Estimate(int(size), seconds, of_pass, n_sample, landmarks, is_whole)
 

@@ -21,6 +21,7 @@ from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State
 from prodige.compression.memory import ANCHORS, Estimate
+from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.selection import Choice, Selected, Selection
 from prodige.compression.streaming import Assigned, assign_blocks
@@ -114,7 +115,8 @@ def fit_sampled(
     anchors = np.unique(landmarks.sources[:ANCHORS]).astype(np.int64)
     del landmarks
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
-    placing = ProductOutOfSample(product, from_anchors)
+    near = NearSample(space, how.near_weight) if how.near_weight > 0 and not callable(space.metric) else None
+    placing = ProductOutOfSample(product, from_anchors, near)
     history = list(selected.monitor.history)
     if selected.monitor.stopped != "finished":  # what goes on from a checkpoint would have gone on with the fit
         how = replace(how, checkpoint=Checkpoint.none())

@@ -8,6 +8,7 @@ size. It is what :meth:`~prodige.DistanceCompressor.insert` does, and each item 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from sklearn.utils import gen_batches
 
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.graph.product import ProductGraph
-from prodige.metric.sources import Source
+from prodige.metric.sources import Block, Source, stack
 from prodige.progress import Bar
 
 # Distances to anchors that are held at a time: 16 MiB as float32.
@@ -42,10 +43,37 @@ def assign_blocks(
         - lengths: float32 ``[B]``
     """
     n_rows = max(1, _BLOCK // placing.from_anchors.anchors.size)
-    for first, rows in source.blocks(begin, end):
+    blocks = source.blocks(begin, end)
+    for first, rows in blocks if placing.near is None else aligned(blocks, n_rows):
         for part in gen_batches(rows.shape[0], n_rows):
             codes, lengths = placing.assign(rows[part], placing.grid)
             yield first + part.start, codes, lengths
+
+
+def aligned(blocks: Iterator[Block], size: int) -> Iterator[Block]:
+    """Yield the same rows in blocks that end at multiples of a size: how they were cut before is forgotten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.streaming import aligned
+    >>> [(begin, len(rows)) for begin, rows in aligned(iter([(2, np.zeros((3, 1))), (5, np.zeros((5, 1)))]), 4)]
+    [(2, 2), (4, 4), (8, 2)]
+    """
+    held: list[Any] = []
+    start = place = 0
+    for first, rows in blocks:
+        start = first if not held else start
+        place, done = first, 0
+        while done < rows.shape[0]:
+            taken = min(rows.shape[0] - done, size - place % size)
+            held.append(rows[done : done + taken])
+            done, place = done + taken, place + taken
+            if place % size == 0:
+                yield start, stack(held)
+                held, start = [], place
+    if held:
+        yield start, stack(held)
 
 
 def insert_blocks(source: Source, placing: ProductOutOfSample, verbose: int = 0) -> ProductGraph:
