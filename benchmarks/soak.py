@@ -1,11 +1,13 @@
 """Does anything stay behind when a model is thrown away? Each kind of fit, over and over, and what memory does.
 
 A fit is run again and again on small data, asked something, and thrown away. After a third of the time, to warm up,
-neither the memory of the process nor the number of live tensors, modules and graphs may grow any more.
+neither the memory of the process nor the number of live tensors, modules and graphs may grow any more, and no thread
+and no open file may be left.
 
     python benchmarks/soak.py [--seconds 600] [--only compress-graph,text] [--jobs 1] [--most 20]
 
-``--seconds`` is for all fits together. Ends with 1 if a fit leaves objects behind or more than ``--most`` kilobytes.
+``--seconds`` is for all fits together. Ends with 1 if a fit leaves objects, threads or files behind, or more than
+``--most`` kilobytes. ``--only compress-many --seconds 3600`` is an hour of fits to samples, queries and inserts.
 """
 
 from __future__ import annotations
@@ -14,16 +16,26 @@ import argparse
 import gc
 import os
 import sys
+import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from prodige import DistanceCompressor, Graph, GraphEmbedding, GraphRecommender, GraphTextClassifier
+from prodige import (
+    DistanceCompressor,
+    Graph,
+    GraphEmbedding,
+    GraphRecommender,
+    GraphTextClassifier,
+    estimate_memory,
+)
 from prodige.compression.paper.l0 import fit_l0
 from prodige.learning.sparsity import Budget, Importance
 from prodige.learning.training import fit
@@ -50,6 +62,27 @@ def compress(structure: str, method: str, n_jobs: int | None) -> None:
         callbacks=[lambda status: status.step == 30],
     )
     compressor.fit(points()).graph_.kneighbors([0, 1], k=3)
+
+
+def compress_many(n_jobs: int | None) -> None:
+    """Fit a sample of rows that come in blocks, ask, add and remove items, and write and read the file in between."""
+    X = points(700)
+    limit = estimate_memory(*X.shape, bits_per_item=48).bytes - 1  # too little for a whole fit
+    compressor = DistanceCompressor(
+        bits_per_item=48,
+        memory_limit=limit,
+        random_state=0,
+        n_jobs=n_jobs,
+        callbacks=[lambda status: status.step == 1],
+    )
+    compressor.fit([X[:100], X[100:]]).graph_.kneighbors([0, 1], k=3)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "many.prodige"
+        compressor.save(path)
+        loaded = DistanceCompressor.load(path, n_jobs=n_jobs)
+        loaded.partial_fit(X[:50] + 0.1).save(path)
+        loaded.remove(np.arange(100)).kneighbors([0], k=3)
+        loaded.score(X[:50] + 0.1)
 
 
 def compress_directly(n_jobs: int | None) -> None:
@@ -89,6 +122,7 @@ def train(estimator: str, n_jobs: int | None) -> None:
 FITS: dict[str, Callable[[int | None], None]] = {
     "compress-graph": lambda n_jobs: compress("graph", "budget", n_jobs),
     "compress-product": lambda n_jobs: compress("product", "budget", n_jobs),
+    "compress-many": compress_many,
     "compress-l0": lambda n_jobs: compress("graph", "l0", n_jobs),
     "l0": compress_directly,
     "recommend-product": lambda n_jobs: recommend("product", n_jobs),
@@ -118,9 +152,20 @@ def memory() -> int:
 def soak(run: Callable[[int | None], None], n_jobs: int | None, seconds: float) -> dict[str, Any]:
     """Run a fit for so long, but at least a few times; return what grew in the later two thirds of the time."""
     repeat(run, n_jobs, seconds / 3)
-    n_live, n_bytes = live(), memory()
+    n_live, n_bytes, n_open = live(), memory(), open_ends()
     n_runs = repeat(run, n_jobs, 2 * seconds / 3)
-    return {"runs": n_runs, "objects": live() - n_live, "kilobytes per fit": (memory() - n_bytes) / 1000 / n_runs}
+    return {
+        "runs": n_runs,
+        "objects": live() - n_live,
+        "threads and files": open_ends() - n_open,
+        "kilobytes per fit": (memory() - n_bytes) / 1000 / n_runs,
+        "growth": memory() / n_bytes - 1,
+    }
+
+
+def open_ends() -> int:
+    """Return how many threads this process has, those of the core as well, and how many files it has open."""
+    return len(os.listdir("/proc/self/task")) + len(os.listdir("/proc/self/fd")) + threading.active_count()
 
 
 def repeat(run: Callable[[int | None], None], n_jobs: int | None, seconds: float) -> int:
@@ -147,11 +192,13 @@ def main() -> int:
     if unknown:
         parser.error(f"no fit is called {', '.join(sorted(unknown))}; there are {', '.join(FITS)}")
     grows = False
-    print("| fit | runs | objects left | kB per fit |\n| --- | ---: | ---: | ---: |")
+    print("| fit | runs | objects left | threads and files left | kB per fit | growth |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name in names:
         grown = soak(FITS[name], options.jobs, options.seconds / len(names))
-        print(f"| {name} | {grown['runs']} | {grown['objects']} | {grown['kilobytes per fit']:.1f} |", flush=True)
-        grows |= grown["objects"] > 0 or grown["kilobytes per fit"] > options.most
+        left = f"{grown['objects']} | {grown['threads and files']} | {grown['kilobytes per fit']:.1f}"
+        print(f"| {name} | {grown['runs']} | {left} | {grown['growth']:.1%} |", flush=True)
+        grows |= grown["objects"] > 0 or grown["threads and files"] > 0 or grown["kilobytes per fit"] > options.most
     return int(grows)
 
 

@@ -212,7 +212,7 @@ def test_table_of_the_file_format_becomes_markdown() -> None:
     text = to_markdown(container.__doc__ or "")
     assert "| offset | bytes |  |" in text
     assert "| 16 + H | ... | arrays, one after the other |" in text
-    assert '| `kind` | `"graph"`, `"product"`, `"compressor"`, `"recommender"` or `"text"` |' in text
+    assert '| `kind` | `"graph"`, `"product"`, `"compressor"`, `"recommender"`, `"text"` or `"checkpoint"` |' in text
     assert "====" not in text
     assert "====" not in to_markdown(legacy.__doc__ or "")
 

@@ -16,6 +16,7 @@ def test_nothing_stays_behind(name: str) -> None:
     grown = SOAK["soak"](SOAK["FITS"][name], n_jobs=1, seconds=0)
     assert grown["runs"] == 2
     assert grown["objects"] == 0
+    assert grown["threads and files"] <= 0
 
 
 def test_soaking_notices_what_stays_behind() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
+    from prodige.compression.memory import estimate_memory
     from prodige.graph.graph import Graph
     from prodige.graph.product import ProductGraph
     from prodige.learning.anchors import AnchorEmbedding
@@ -30,6 +31,7 @@ __all__ = [
     "ProductGraph",
     "Sample",
     "__version__",
+    "estimate_memory",
     "load",
 ]
 
@@ -43,6 +45,7 @@ _LAZY = {
     "ProductEmbedding": "prodige.learning.product",
     "ProductGraph": "prodige.graph.product",
     "Sample": "prodige.learning.autograd",
+    "estimate_memory": "prodige.compression.memory",
     "load": "prodige.loading",
 }
 

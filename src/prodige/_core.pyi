@@ -324,6 +324,20 @@ def find_best(
     left_out: NDArray[np.int32] | None,
     n_jobs: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+def place(
+    target: NDArray[np.float32],
+    quarters: int,
+    weights: NDArray[np.float32],
+    offsets: NDArray[np.float32],
+    n_hubs: NDArray[np.int32],
+    n_dimensions: NDArray[np.int32],
+    slopes: NDArray[np.float32],
+    constants: NDArray[np.float32],
+    shares: NDArray[np.float32],
+    rest: float,
+    n_jobs: int,
+) -> tuple[NDArray[np.uint16], NDArray[np.float32]]: ...
+def measure_rows(rows: NDArray[np.float32], anchors: NDArray[np.float32], n_jobs: int) -> NDArray[np.float32]: ...
 
 class CodeFit:
     def __init__(
@@ -333,6 +347,7 @@ class CodeFit:
         near: NDArray[np.int32],
         near_target: NDArray[np.float32],
         near_weight: NDArray[np.float32],
+        first: int = 0,
     ) -> None: ...
     def choose_codes(
         self,

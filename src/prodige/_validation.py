@@ -100,6 +100,22 @@ def check_indices(name: str, values: ArrayLike, n_vertices: int | None = None) -
     return np.ascontiguousarray(array, dtype=np.int32)
 
 
+def kept_items(items: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Return the items that are left when some are removed, ascending; one at least.
+
+    Examples
+    --------
+    >>> from prodige._validation import kept_items
+    >>> kept_items([1, 1], 4)
+    array([0, 2, 3])
+    """
+    is_kept = np.ones(n_items, dtype=bool)
+    is_kept[check_indices("items", items, n_items)] = False
+    if not is_kept.any():
+        raise ValueError(f"items are all {n_items} items there are; leave one at least")
+    return np.flatnonzero(is_kept)
+
+
 def check_ids(name: str, values: ArrayLike, n: int, kind: str) -> NDArray[np.int64]:
     """Return ids of items or users, after making sure that they are.
 

@@ -4,7 +4,8 @@ While a command is loaded there is nothing to lose, and an exception that begins
 swallowed, or be shown by whatever it met there: the process leaves at once. While a command works both signals become
 exceptions, so that work can be kept and files that are half written are removed.
 
-Only the command line changes what signals do; importing the library does not.
+Only the command line changes what signals do, and fits that several processes share, for as long as they take
+(:func:`deferred`); importing the library does not.
 """
 
 import os
@@ -74,6 +75,26 @@ def working() -> Iterator[None]:
     """
     with handled(WORKING):
         yield
+
+
+@contextmanager
+def deferred() -> Iterator[list[int]]:
+    """Note Ctrl-C instead of raising it, for whoever asks at a better moment; one not asked for comes at the end.
+
+    Examples
+    --------
+    >>> import signal
+    >>> from prodige.interrupts import deferred
+    >>> with deferred() as noted:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     noted.pop() == signal.SIGINT
+    True
+    """
+    noted: list[int] = []
+    with handled({signal.SIGINT: lambda number, frame: noted.append(number)}):
+        yield noted
+    if noted:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from prodige.graph import container
-from prodige.graph.atomic import StrPath
+from prodige.graph.atomic import StrPath, as_text
 from prodige.threads import count_threads
 
 if TYPE_CHECKING:
@@ -102,6 +102,9 @@ def load_described(path: StrPath, n_jobs: int | None = None) -> Loaded:
     """
     count_threads(n_jobs)
     contents = container.read(path)
+    if contents.kind not in _MAKERS:
+        found = container.KINDS[contents.kind][0]
+        raise container.FileFormatError(f"{as_text(path)!r}: it holds {found}; {container.GOING_ON}")
     module, _, name = _MAKERS[contents.kind].partition(":")
     make: Any = import_module(module)
     for part in name.split("."):

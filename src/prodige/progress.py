@@ -68,6 +68,9 @@ class Record:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
+# The stage in which items that a fit was not made of get their places.
+ALL_ITEMS = "all items"
+
 Callback = Callable[[Record], Any]
 IsOver = Callable[[], bool]
 Stopped = Literal["finished", "callback", "interrupt"]
@@ -176,9 +179,11 @@ class Monitor:
             self.stopped = "interrupt"
             return function()
 
-    def run(self, end: float = 1.0) -> Iterator[float]:
-        """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run."""
-        step = 0
+    def run(self, end: float = 1.0, step: int = 0) -> Iterator[float]:
+        """Yield the progress before each step until ``end``, or until a callback or Ctrl-C stops the run.
+
+        Where a run goes on from a checkpoint it begins with a later step.
+        """
         with Bar(total=100, disable=self.verbose <= 0, unit="%", bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
             while self.stopped == "finished" and (progress := self._progress(step)) < end:
                 yield progress

@@ -49,6 +49,7 @@ struct CodeProblem {
                 sources,
                 {source_codes.data(), n_hubs.size(), columns},
                 source_lengths,
+                0,
                 {target.data(), n, columns},
                 {near.data(), n, n_near},
                 {near_target.data(), n, n_near},

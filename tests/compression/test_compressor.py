@@ -739,9 +739,9 @@ def test_time_limits_the_landmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     original = Landmarks.draw
 
-    def draw(space: Any, n_landmarks: int, random: Any) -> Any:
+    def draw(space: Any, n_landmarks: int, *others: Any) -> Any:
         asked.append(n_landmarks)
-        return original(space, n_landmarks, random)
+        return original(space, n_landmarks, *others)
 
     now = [0.0]
 

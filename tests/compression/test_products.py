@@ -155,8 +155,40 @@ def test_the_core_refuses_what_would_crash_it() -> None:
         choose(*arguments, items + 1, 0.0, 0.0, 0, 1, 1)
     with pytest.raises((ValueError, IndexError)):
         measure(*arguments, items, 3, 1)
-    with pytest.raises((ValueError, IndexError)):
-        _core.CodeFit(task.sources, task.target, task.near + 36, task.near_target, task.near_weight)
+    others: Any = _core.CodeFit(task.sources, task.target, task.near + 36, task.near_target, task.near_weight)
+    with pytest.raises(IndexError, match="near"):
+        others.measure_factor(*arguments, items, 0, 1)
+
+
+@pytest.mark.parametrize("first", [0, 11])
+def test_the_core_has_rows_of_some_items(first: int) -> None:
+    """Where processes share the items, each has the distances of its own, and sees the codes of all."""
+    task, items = Task(6, 3), np.arange(first, 30, dtype=np.int32)
+    rows = slice(first, 30)
+    some: Any = _core.CodeFit(
+        task.sources, task.target[rows], task.near[rows], task.near_target[rows], task.near_weight[rows], first
+    )
+    for found, expected in zip(
+        some.choose_codes(*task.arguments(), items, 0.0, 0.0, 0, 2, 1),
+        task.fit.choose_codes(*task.arguments(), items, 0.0, 0.0, 0, 2, 1),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(
+        some.measure_factor(*task.arguments(), items, 1, 1),
+        task.fit.measure_factor(*task.arguments(), items, 1, 1),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(IndexError):
+        some.measure_factor(*task.arguments(), np.array([30], np.int32), 1, 1)
+    if first:
+        with pytest.raises(IndexError, match="distances of item 10 are not here"):
+            some.measure_factor(*task.arguments(), np.array([10], np.int32), 1, 1)
+    arguments: Any = list(task.arguments())
+    arguments[4] = task.codes[:29]
+    with pytest.raises(IndexError, match="more items"):
+        some.measure_factor(*arguments, items, 1, 1)
 
 
 # -- fits

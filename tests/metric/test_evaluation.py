@@ -17,7 +17,8 @@ from scipy.stats import spearmanr
 from prodige import Graph
 from prodige.baselines import PCA, Constant, Star
 from prodige.metric import evaluation, space
-from prodige.metric.evaluation import evaluate, mean_squared_error, neighbor_recall
+from prodige.metric.evaluation import evaluate, evaluate_blocks, mean_squared_error, neighbor_recall
+from prodige.metric.sources import as_source
 from prodige.metric.space import Space
 
 POINTS = np.random.default_rng(0).normal(size=(60, 5))
@@ -190,3 +191,24 @@ def test_bad_input() -> None:
     for call in (evaluate, mean_squared_error):
         with pytest.raises(ValueError, match="2 items or more, got 1"):
             call(Table([[0.0]]), Space([[1.0]]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(cut=st.integers(0, 60), k=st.integers(1, 70), ties=st.booleans(), seed=st.integers(0, 100))
+def test_blocks_give_what_the_whole_gives(cut: int, k: int, ties: bool, seed: int) -> None:
+    given_ = noisy(seed).round(1) if ties else noisy(seed)
+
+    class Blocks(Table):
+        def distances(self, sources: Any, targets: Any = None) -> NDArray[np.float32]:
+            return np.asarray(self.matrix[np.ix_(sources, np.arange(60) if targets is None else targets)])
+
+    source = as_source([POINTS[:cut], POINTS[cut:]])
+    found = evaluate_blocks(Blocks(given_), source, SPACE, np.arange(60), k, 0)
+    whole = evaluate(Blocks(given_), SPACE, k=k)
+    for name, value in whole.to_dict().items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-4), name
+    some = np.array([3, 17, 40])
+    part = evaluate_blocks(Blocks(given_), source, Space(POINTS[some]), some, k, 0)
+    assert part.n_pairs == 3 * 59
+    residual = np.where(OTHERS, given_ - TRUE, 0)[some]
+    assert part.mse == pytest.approx((residual**2).sum() / part.n_pairs, rel=1e-4)

@@ -114,6 +114,19 @@ inline void check_count(const char* name, Vertex count, Vertex n_vertices) {
                                     std::to_string(n_vertices));
 }
 
+template <class T>
+Matrix<const T> matrix(const Grid<T>& grid) {
+    return {grid.data(), grid.shape(0), grid.shape(1)};
+}
+
+template <class T>
+void check_shape(const char* name, const Grid<T>& grid, std::size_t rows, std::size_t columns) {
+    if (grid.shape(0) != rows || grid.shape(1) != columns)
+        throw std::invalid_argument(std::string(name) + " has the shape [" + std::to_string(grid.shape(0)) + ", " +
+                                    std::to_string(grid.shape(1)) + "], expected [" + std::to_string(rows) + ", " +
+                                    std::to_string(columns) + "]");
+}
+
 // Distances to targets, or to the first n_columns vertices, as fill(targets, distances, watch) writes them.
 template <class T, class Fill>
 Output<T> find_distances(std::size_t n_sources, const std::optional<Array<Vertex>>& targets, Vertex n_columns,
@@ -145,6 +158,7 @@ void bind_product(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_fitting(nb::module_& m);
 void bind_codes(nb::module_& m);
+void bind_placing(nb::module_& m);
 void bind_alternating(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_words(nb::module_& m);

@@ -8,11 +8,6 @@ namespace {
 
 using Written = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-Matrix<const T> matrix(const Grid<T>& grid) {
-    return {grid.data(), grid.shape(0), grid.shape(1)};
-}
-
 void check_offsets(std::span<const std::int64_t> offsets, std::size_t n_entries) {
     if (offsets.empty() || offsets.front() != 0 || static_cast<std::size_t>(offsets.back()) != n_entries ||
         !std::is_sorted(offsets.begin(), offsets.end()))

@@ -1,23 +1,12 @@
 // Codes of a product of graphs while it is being fitted.
+#include <algorithm>
+
 #include "bindings.hpp"
 #include "codes.hpp"
 
 namespace prodige {
 
 namespace {
-
-template <class T>
-Matrix<const T> matrix(const Grid<T>& grid) {
-    return {grid.data(), grid.shape(0), grid.shape(1)};
-}
-
-template <class T>
-void check_shape(const char* name, const Grid<T>& grid, std::size_t rows, std::size_t columns) {
-    if (grid.shape(0) != rows || grid.shape(1) != columns)
-        throw std::invalid_argument(std::string(name) + " has the shape [" + std::to_string(grid.shape(0)) + ", " +
-                                    std::to_string(grid.shape(1)) + "], expected [" + std::to_string(rows) + ", " +
-                                    std::to_string(columns) + "]");
-}
 
 void check_codes(const char* name, Matrix<const std::uint16_t> codes, std::span<const std::int32_t> n_hubs,
                  bool by_factor) {
@@ -32,15 +21,19 @@ void check_codes(const char* name, Matrix<const std::uint16_t> codes, std::span<
 class CodeFit {
    public:
     CodeFit(Array<Vertex> sources, Grid<float> target, Grid<Vertex> near, Grid<float> near_target,
-            Grid<float> near_weight)
-        : sources_(sources), target_(target), near_(near), near_target_(near_target), near_weight_(near_weight) {
+            Grid<float> near_weight, std::size_t first)
+        : sources_(sources),
+          target_(target),
+          near_(near),
+          near_target_(near_target),
+          near_weight_(near_weight),
+          first_(first) {
         const std::size_t n = target.shape(0);
         check_size("sources", sources.size(), target.shape(1));
         check_shape("near", near, n, near.shape(1));
         check_shape("near_target", near_target, n, near.shape(1));
         check_shape("near_weight", near_weight, n, near.shape(1));
-        for (std::size_t e = 0; e < near.size(); ++e)
-            if (near.data()[e] >= static_cast<std::int64_t>(n)) throw std::out_of_range("near: no such item");
+        for (std::size_t e = 0; e < near.size(); ++e) farthest_ = std::max(farthest_, near.data()[e]);
     }
 
     // Checks what changes from pass to pass, and puts it beside what does not.
@@ -48,7 +41,9 @@ class CodeFit {
                   const Grid<std::uint16_t>& codes, const Array<float>& lengths,
                   const Grid<std::uint16_t>& source_codes, const Array<float>& source_lengths,
                   const Array<Vertex>& items) const {
-        const std::size_t n = target_.shape(0);
+        const std::size_t n = codes.shape(0), end = first_ + target_.shape(0);
+        if (n < end) throw std::out_of_range("codes: there are distances of more items than these");
+        if (farthest_ >= static_cast<std::int64_t>(n)) throw std::out_of_range("near: no such item");
         if (n_hubs.size() == 0) throw std::invalid_argument("a product needs a factor");
         std::size_t n_entries = 0;
         for (const std::int32_t size : view(n_hubs)) {
@@ -61,7 +56,10 @@ class CodeFit {
         check_size("lengths", lengths.size(), n);
         check_shape("source_codes", source_codes, n_hubs.size(), sources_.size());
         check_size("source_lengths", source_lengths.size(), sources_.size());
-        check_vertices("items", view(items), static_cast<Vertex>(n));
+        check_vertices("items", view(items), static_cast<Vertex>(end));
+        for (const Vertex item : view(items))
+            if (static_cast<std::size_t>(item) < first_)
+                throw std::out_of_range("items: the distances of item " + std::to_string(item) + " are not here");
         check_codes("codes", matrix(codes), view(n_hubs), false);
         check_codes("source_codes", matrix(source_codes), view(n_hubs), true);
         return {{view(n_hubs), view(tables), quarters, floor},
@@ -70,6 +68,7 @@ class CodeFit {
                 view(sources_),
                 matrix(source_codes),
                 view(source_lengths),
+                first_,
                 matrix(target_),
                 matrix(near_),
                 matrix(near_target_),
@@ -82,14 +81,16 @@ class CodeFit {
     Grid<float> target_;
     Grid<Vertex> near_;
     Grid<float> near_target_, near_weight_;
+    std::size_t first_;
+    Vertex farthest_ = -1;  // the last item that is near to one
 };
 
 }  // namespace
 
 void bind_codes(nb::module_& m) {
     nb::class_<CodeFit>(m, "CodeFit")
-        .def(nb::init<Array<Vertex>, Grid<float>, Grid<Vertex>, Grid<float>, Grid<float>>(), "sources"_a, "target"_a,
-             "near"_a, "near_target"_a, "near_weight"_a)
+        .def(nb::init<Array<Vertex>, Grid<float>, Grid<Vertex>, Grid<float>, Grid<float>, std::size_t>(), "sources"_a,
+             "target"_a, "near"_a, "near_target"_a, "near_weight"_a, "first"_a = 0)
         .def(
             "choose_codes",
             [](const CodeFit& fit, Array<std::int32_t> n_hubs, Array<float> tables, int quarters, float floor,

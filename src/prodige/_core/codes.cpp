@@ -9,8 +9,9 @@ namespace prodige {
 
 namespace {
 
-// Items that one sum of tables is made over: fixed, so that sums do not depend on the number of threads.
-constexpr std::size_t n_parts = 8;
+// Sums of tables are made over parts of so many blocks of items, and so many parts at most: fixed, so that sums do not
+// depend on the number of threads.
+constexpr std::size_t part_blocks = 64, n_parts = 8;
 
 // A block of items at a time, with everything about them side by side.
 class Block {
@@ -122,7 +123,8 @@ class Block {
     }
 
     void take_targets(std::size_t l, std::size_t item) {
-        const float* target = task_.target.row(item).data();
+        const std::size_t row = item - task_.first;
+        const float* target = task_.target.row(row).data();
         for (std::size_t c = 0; c < n_columns_; ++c) {
             targets_[c * lanes + l] = target[c];
             sums_[c * lanes + l] = lengths_[l] + task_.source_lengths[c];
@@ -130,12 +132,12 @@ class Block {
         }
         for (std::size_t k = 0; k < n_near_; ++k) {
             const std::size_t at = (n_columns_ + k) * lanes + l;
-            const Vertex other = task_.near.row(item)[k];
+            const Vertex other = task_.near.row(row)[k];
             near_.resize(n_near_ * lanes);
             near_[k * lanes + l] = other;
-            targets_[at] = other < 0 ? 0 : task_.near_target.row(item)[k];
+            targets_[at] = other < 0 ? 0 : task_.near_target.row(row)[k];
             sums_[at] = other < 0 ? 0 : lengths_[l] + task_.lengths[other];
-            weights_[at] = other < 0 ? 0 : task_.near_weight.row(item)[k];
+            weights_[at] = other < 0 ? 0 : task_.near_weight.row(row)[k];
         }
     }
 
@@ -206,7 +208,7 @@ Codes choose_codes(const CodeTask& task, const LengthGrid& grid, int n_rounds, i
 FactorSums measure_factor(const CodeTask& task, std::size_t factor, int n_jobs, Watch& watch) {
     const std::size_t n = task.items.size(), n_hubs = task.factors.n_hubs[factor];
     const std::size_t n_blocks = (n + lanes - 1) / lanes;
-    const std::size_t parts = std::min(n_parts, std::max<std::size_t>(n_blocks, 1));
+    const std::size_t parts = std::clamp<std::size_t>(n_blocks / part_blocks, 1, n_parts);
     std::vector<FactorSums> sums(parts);
     parallel_for(parts, n_jobs, watch, [&](std::size_t, std::size_t part) {
         FactorSums& sum = sums[part];

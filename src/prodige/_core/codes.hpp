@@ -33,8 +33,9 @@ struct CodeTask {
     std::span<const Vertex> sources;    // [landmark]: which item it is; -1: another one
     Matrix<const std::uint16_t> source_codes;
     std::span<const float> source_lengths;
-    Matrix<const float> target;       // [item][landmark]
-    Matrix<const Vertex> near;        // [item][any number]: items close to it, -1 for none
+    std::size_t first;                // the item of the first row below: other processes may have the others
+    Matrix<const float> target;       // [item - first][landmark]
+    Matrix<const Vertex> near;        // [item - first][any number]: items close to it, -1 for none
     Matrix<const float> near_target;  // their distances
     Matrix<const float> near_weight;  // how much each error matters, where that of a landmark matters 1
     std::span<const Vertex> items;    // which items

@@ -133,6 +133,12 @@ struct CodeKernels {
     // The hub with the least sum over all hubs of 2 * entry * residual + entry² * total.
     void (*best_hub)(const float* table, std::size_t n_hubs, const float* residuals, const float* totals,
                      std::int32_t* best);
+    // out[a] = the sum over d of (rows[d] - anchors[a][d])², and of rows[d] * anchors[a][d].
+    void (*square_distances)(const float* anchors, std::size_t n_anchors, std::size_t size, const float* rows,
+                             float* out);
+    void (*multiply)(const float* anchors, std::size_t n_anchors, std::size_t size, const float* rows, float* out);
+    // Turns n distances into distance^gauge.
+    void (*take_powers)(std::size_t n, int quarters, float* values);
 };
 
 // Loops over vectors whose length `n` is a multiple of 8; matrices are [n][n], and only what lies on or right of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from prodige.cli import classify, compress, explain, graphs, recommend, reproduce, view
+from prodige.cli import classify, compress, explain, graphs, insert, recommend, reproduce, view
 from prodige.cli.faces import encode_faces
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 compress.register(app)
+insert.register(app)
 graphs.register(app)
 recommend.register(app)
 view.register(app)

@@ -1,7 +1,8 @@
 """``prodige compress``: a file of numbers becomes a graph or a product of graphs.
 
 No work is lost where that can be helped: the place of the result is tried before the fit, and Ctrl-C keeps the best
-graph so far. What is told of the result is measured on the file itself, read back.
+graph so far. What is told of the result is measured on the file itself, read back. Started by ``torchrun``, its
+processes share the fit, and the first of them does the rest (:mod:`prodige.cli.launch`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from prodige.cli import options
 from prodige.cli.errors import clean_errors
 from prodige.cli.fitting import Fitted, fit, nothing_written
 from prodige.cli.graphs import figures_of_product, is_metric_in_words
+from prodige.cli.launch import Launch, joined, launched
 from prodige.cli.output import check_output, leave_interrupted, print_facts, show_notes
 from prodige.interrupts import loading
 
@@ -96,19 +98,40 @@ def compress(
     hubs: str = typer.Option("auto", help='How many virtual vertices to begin with: a number, or "auto".'),
     method: Method = typer.Option(Method.budget, help='"l0" learns as the paper does; it takes long.'),
     max_time: float | None = options.MAX_TIME,
+    memory_limit: str | None = typer.Option(
+        None,
+        metavar="BYTES",
+        help="Memory that the fit may take beside the data, such as 4GB: it is then one of a sample that has room.",
+        show_default=False,
+        callback=options.check_bytes,
+    ),
+    appendable: bool = options.flag(
+        "--appendable", help='Also keep what placing new items takes: "prodige insert" can then add some.'
+    ),
     seed: int = options.SEED,
     jobs: int | None = options.JOBS,
     key: str | None = typer.Option(None, help="Which array to read from an .npz file of several.", show_default=False),
     report_to: Path | None = typer.Option(
         None, "--report", metavar="FILE", help="Also write a report (.html); needs the extra plot.", show_default=False
     ),
+    checkpoint: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="Leave behind what it takes to go on, now and then; removed when the result is written.",
+        show_default=False,
+    ),
+    checkpoint_every: float = typer.Option(60.0, min=0.0, metavar="SECONDS", help="Least time between two of them."),
+    resume: bool = options.flag("--resume", help="Go on from the file of --checkpoint, if it is there."),
     force: bool = options.FORCE,
     as_json: bool = options.AS_JSON,
     quiet: bool = options.QUIET,
 ) -> None:
     """Compress a data set into a graph, or a product of graphs, whose shortest paths are its distances."""
     output = data.with_suffix(".prodige") if output is None else output
-    task = Task(data, output, report_to, key, normalize, bits, silent=quiet or as_json)
+    launch = launched()
+    is_resumed = resume or (launch.n_restarts > 0 and checkpoint is not None)
+    silent = quiet or as_json or not launch.is_first
+    task = Task(data, output, report_to, key, normalize, bits, appendable, silent, launch)
     settings = {
         "numbers_per_item": numbers,
         "bits_per_item": bits_per_item,
@@ -119,12 +142,20 @@ def compress(
         "metric_only": not allow_non_metric,
         "method": method.value,
         "max_time": max_time,
+        "memory_limit": memory_limit,
         "random_state": seed,
         "n_jobs": jobs,
+        "checkpoint": checkpoint,
+        "checkpoint_interval": checkpoint_every,
+        "resume": is_resumed,
     }
     check_combination(task, settings)
-    check_places(task, force)
+    if launch.is_first:
+        check_places(task, force or launch.n_restarts > 0)
+        check_fresh(checkpoint, is_resumed or force)
     outcome = learn(task, settings)
+    if not launch.is_first:
+        raise typer.Exit(130 if outcome.fitted.interrupted else 0)
     figures = tell(task, outcome)
     if as_json:
         typer.echo(json.dumps(figures))
@@ -145,7 +176,9 @@ class Task:
     key: str | None
     normalize: bool
     bits: int | None
+    appendable: bool
     silent: bool
+    launch: Launch
 
 
 class Outcome(NamedTuple):
@@ -218,7 +251,13 @@ def check_combination(task: Task, settings: dict[str, Any]) -> None:
         (is_product and is_rounded, "--bits", "a product has no weights to round: the fit rounds all it keeps"),
         (is_product and has_hubs, "--hubs", "a product has hubs in every factor, as many as suit its size"),
         (is_product and is_l0, "--structure", "--method l0 learns the edges of a graph, not a product"),
+        (
+            settings["memory_limit"] is not None and (has_hubs or is_l0 or settings["structure"] == "graph"),
+            "--memory-limit",
+            "it is for products; --hubs, --method l0 and --structure graph ask for a graph with edges",
+        ),
         (has_hubs and is_l0, "--hubs", "there are no hubs with --method l0"),
+        (settings["resume"] and settings["checkpoint"] is None, "--resume", "name the file as --checkpoint"),
         (
             task.normalize and settings["metric"] == "precomputed",
             "--normalize",
@@ -248,6 +287,12 @@ def check_places(task: Task, force: bool) -> None:
     check_output(task.data, task.report_to, force, "--report")
 
 
+def check_fresh(checkpoint: Path | None, is_wanted: bool) -> None:
+    """Refuse to replace a checkpoint, which may be of a day's work."""
+    if checkpoint is not None and checkpoint.exists() and not is_wanted:
+        raise ValueError(f"{checkpoint} exists; --resume goes on from it, --force begins anew")
+
+
 def check_metric(metric: str) -> None:
     """Refuse a name that scikit-learn does not know."""
     from sklearn.neighbors import VALID_METRICS
@@ -264,24 +309,26 @@ def learn(task: Task, settings: dict[str, Any]) -> Outcome:
     """Read the data, fit a graph, write it and compare the file with the data."""
     with loading():
         from prodige import DistanceCompressor
-        from prodige.cli.matrices import read_matrix
         from prodige.cli.progress import FitProgress
+        from prodige.cli.rows import read_rows
 
     check_metric(settings["metric"])
-    X, notes = read_matrix(task.data, task.key)
+    X, notes, needs = read_rows(task.data, task.key, task.normalize, settings)
     show_notes(notes, task.silent)
-    if task.normalize:
-        from sklearn.preprocessing import normalize
-
-        X = normalize(X)
+    if needs is not None and not task.silent:
+        typer.echo(f"The fit takes {needs}", err=True)
     progress = FitProgress(shown=not task.silent)
     compressor = DistanceCompressor(**settings, callbacks=[progress])
-    with progress:
+    with progress, joined(task.launch) as together:
         with nothing_written("graph"):
-            fitted = fit(compressor, X)
+            fitted = fit(compressor, task.launch.share(X), **together)
+            if not task.launch.is_first:
+                return Outcome(compressor, X, fitted, notes, None)
             fitted.notes.extend(round_weights(compressor, task.bits))
             write(task, compressor, None)
         report = None if fitted.interrupted else measure(task, compressor, X, progress)
+    if settings["checkpoint"] is not None and not fitted.interrupted:
+        settings["checkpoint"].unlink(missing_ok=True)  # the result says it all
     show_notes(fitted.notes, task.silent)
     return Outcome(compressor, X, fitted, notes + fitted.notes, report)
 
@@ -303,16 +350,14 @@ def measure(task: Task, compressor: DistanceCompressor, X: Any, progress: FitPro
 
     Nothing if interrupted, as a finished graph is worth more than its figures.
     """
+    from prodige.cli.rows import compare
     from prodige.loading import load
-    from prodige.metric.evaluation import evaluate
-    from prodige.metric.space import Space
 
     progress.measuring()
     try:
-        compressor.graph_ = load(task.output)
-        model = Answers(compressor.graph_, compressor.n_jobs)
-        space = Space(X, compressor.metric, n_jobs=compressor.n_jobs)
-        report = evaluate(model, space, k=N_NEIGHBORS, random_state=compressor.random_state)
+        saved: Any = load(task.output)
+        compressor.graph_ = saved.graph_ if task.appendable else saved
+        report = compare(Answers(compressor.graph_, compressor.n_jobs), X, compressor, N_NEIGHBORS)
         write(task, compressor, report)
     except KeyboardInterrupt:
         return None
@@ -321,6 +366,9 @@ def measure(task: Task, compressor: DistanceCompressor, X: Any, progress: FitPro
 
 def write(task: Task, compressor: DistanceCompressor, report: Report | None) -> None:
     """Write the graph with its metadata; without, where these would take the file beyond its budget of bits."""
+    if task.appendable:
+        compressor.save(task.output)
+        return
     graph, bits_per_item = compressor.graph_, compressor.bits_per_item
     graph.save(task.output, describe(compressor, task, report))
     if bits_per_item is not None and 8 * os.path.getsize(task.output) > bits_per_item * graph.n_items:
@@ -334,8 +382,8 @@ class Answers:
     graph: Graph | ProductGraph
     n_jobs: int | None
 
-    def distances(self, sources: NDArray[np.int64], targets: None = None, /) -> NDArray[np.float32]:
-        """Return the distances from some items to all."""
+    def distances(self, sources: NDArray[np.int64], targets: NDArray[np.int64] | None = None, /) -> NDArray[np.float32]:
+        """Return the distances from some items to others, to all when ``targets`` is left out."""
         return self.graph.distances(sources, targets, n_jobs=self.n_jobs)
 
 
@@ -423,13 +471,18 @@ def to_repeat(compressor: DistanceCompressor, task: Task) -> str:
         "--objective": settings["objective"],
         "--method": settings["method"],
         "--max-time": settings["max_time"],
+        "--memory-limit": settings["memory_limit"],
         "--seed": settings["random_state"],
         "--jobs": settings["n_jobs"],
         "--key": task.key,
         "--bits": task.bits,
         "--report": task.report_to,
     }
-    flags = {"--allow-non-metric": not settings["metric_only"], "--normalize": task.normalize}
+    flags = {
+        "--allow-non-metric": not settings["metric_only"],
+        "--normalize": task.normalize,
+        "--appendable": task.appendable,
+    }
     words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
     return shlex.join(["prodige", "compress", str(task.data), *words, *(name for name, on in flags.items() if on)])
 

@@ -43,6 +43,26 @@ def check_positive(value: float | None) -> float | None:
     return value
 
 
+def check_bytes(value: str | None) -> str | None:
+    """Return a number of bytes as it was written, or leave with a usage error.
+
+    Examples
+    --------
+    >>> from prodige.cli.options import check_bytes
+    >>> check_bytes("4GB"), check_bytes(None)
+    ('4GB', None)
+    """
+    if value is None:
+        return None
+    from prodige.compression.memory import parse_bytes
+
+    try:
+        parse_bytes("memory_limit", value)
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is no number of bytes; give one such as 4GB or 500MB") from None
+    return value
+
+
 def refuse(context: typer.Context, names: Collection[str], why: str) -> None:
     """Leave with a usage error if one of these options was given: it would change nothing."""
     for option in context.command.params:

@@ -90,11 +90,15 @@ class FitProgress(AbstractContextManager["FitProgress"]):
 
     def __call__(self, record: Record) -> None:
         """Show the state after a step: a callback of the fit."""
+        from prodige.progress import ALL_ITEMS
+
         if record.step == 0:  # where two kinds of graph are tried, steps are counted anew for the second
             self._rounds += 1
             self._first = (self._clock(), record.progress)
             self._losses.clear()
         self._stage = "fitting" if self._rounds <= 1 else f"fitting, graph {self._rounds}"
+        if record.stage == ALL_ITEMS:
+            self._stage = f"fitting, {ALL_ITEMS}"
         self._last = record
         self._losses.append(record.loss)
         self._say()

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
@@ -25,18 +25,26 @@ from prodige._validation import check_integer
 from prodige.compression import saving
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget, check_structure
+from prodige.compression.checkpoints import Checkpoint, Fit, check_checkpoint
 from prodige.compression.hubs import check_memory, most_hubs
+from prodige.compression.memory import Estimate, Sizing, parse_bytes
+from prodige.compression.neighbors import looks_local
 from prodige.compression.objective import Objective, near_weight
 from prodige.compression.out_of_sample import FromAnchors, OutOfSample
+from prodige.compression.sampling import Sample, check_sampled, fit_sampled
 from prodige.compression.selection import Selection
+from prodige.compression.sharing import SharedSource, check_alike, digest_of
+from prodige.compression.streaming import insert_blocks
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
 from prodige.graph.product import ProductGraph
-from prodige.metric.duplicates import add_copies, find_copies
+from prodige.metric.duplicates import add_copies, find_copies, row_keys, source_keys
+from prodige.metric.sources import Source, as_source, is_in_blocks
 from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
 from prodige.progress import Callback, Record, check_callbacks
+from prodige.ranks import ALONE, Ranks
 from prodige.refitting import refitting
 from prodige.threads import count_threads, one_thread
 
@@ -45,6 +53,12 @@ _NUMBERS = 4.0
 
 # Items whose distances say where a new one belongs, and what `transform` measures to.
 _N_ANCHORS = 256
+
+# Items that say whether a graph of neighbours may suit many more.
+_N_LOOKED_AT = 20_000
+
+# Pairs that a score is made of, at most: all of 65,536 items.
+_MOST_SCORED = 1 << 32
 
 # By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
 _SAME = 1e-6
@@ -88,6 +102,10 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     max_time : float, optional
         Seconds for the fit; it then takes as many steps as fit in, instead of a fixed number. Kept within 2 seconds or
         a fifth, unless the least takes longer: distances from 17 items to all of them, and one pass over a first graph.
+    memory_limit : int or str, optional
+        Bytes that the fit may take beside the data, such as ``"4GB"``: a product is then fitted to a sample that has
+        room. Of more than 65,536 items it is fitted to a sample of 50,000 in any case.
+        :func:`prodige.estimate_memory` says what a fit takes before it begins.
     random_state : int, RandomState or None
         A seed gives the same graph on the same machine, with any number of threads, unless ``max_time`` is set.
     n_jobs : int, optional
@@ -96,6 +114,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         Above 0 shows a progress bar.
     callbacks : sequence of callable, optional
         Each is called with a :class:`prodige.progress.Record` after every step; one that returns True ends the fit.
+    checkpoint : str or path-like, optional
+        A file that the fit of a product leaves now and then, so that another can go on from it with the same result,
+        to the bit. It stays when the fit is over.
+    checkpoint_interval : float
+        Seconds between two of them, at least.
+    resume : bool
+        Whether to go on from ``checkpoint`` if it is there. One that is damaged, or of other data or settings, is
+        refused.
 
     Attributes
     ----------
@@ -143,10 +169,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         metric_only: bool = True,
         method: Literal["budget", "l0"] = "budget",
         max_time: float | None = None,
+        memory_limit: int | str | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] | None = None,
+        checkpoint: StrPath | None = None,
+        checkpoint_interval: float = 60.0,
+        resume: bool = False,
     ) -> None:
         self.numbers_per_item = numbers_per_item
         self.bits_per_item = bits_per_item
@@ -157,10 +187,14 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.metric_only = metric_only
         self.method = method
         self.max_time = max_time
+        self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
+        self.resume = resume
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -173,22 +207,30 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     # -- fitting -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+    def fit(self, X: Any, y: Any = None, *, process_group: Any = None) -> DistanceCompressor:
         """Learn a graph from the distances of ``X``.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape [N, D], or [N, N] if ``metric="precomputed"``
-            At least 3 items.
+            At least 3 items. Or what is larger than memory: a memory map, a path to a ``.npy`` or ``.parquet`` file, a
+            list of blocks of rows, a function that returns an iterator over such blocks, or any other
+            :class:`prodige.metric.sources.Source`.
         y : ignored
+        process_group : torch.distributed.ProcessGroup, optional
+            Processes that fit one graph together, each given rows of its own in ``X``: the first rank the first rows,
+            and so on. All call ``fit`` with the same parameters, and all get the whole graph. A seed gives the same
+            one for any number of them. It is no parameter of the class, as it is of no use in a file or a copy.
 
         Raises
         ------
         ValueError
             If the data or parameters make no sense; the message says which and why.
+        prodige.ranks.RankError
+            If another process of the group failed or is gone.
         """
-        with refitting(self) as fresh, one_thread():
-            fresh._fit(X)
+        with refitting(self) as fresh, one_thread(), Ranks(process_group).together() as ranks:
+            fresh._fit(X if process_group is None else fresh._shared(X, ranks), ranks)
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         if self._is_unspent:
@@ -201,31 +243,79 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             )
         return self
 
-    def _fit(self, X: Any) -> None:
+    def _shared(self, X: Any, ranks: Ranks) -> SharedSource:
+        """Return the rows of all ranks, after making sure that they go together and are fitted in the same way."""
+        check_alike(ranks, self._settings(), "parameters")
+        for name, is_wrong, why in (
+            ("metric", self.metric == "precomputed", "has a column for each item of all ranks; give their rows"),
+            ("method", self.method == "l0", "is learned by one process; leave process_group out"),
+            ("max_time", self.max_time is not None, "is up at other steps on other ranks; leave it out"),
+        ):
+            if is_wrong:
+                raise ValueError(f"{name} = {getattr(self, name)!r} {why}")
+        return SharedSource(as_source(X), ranks)
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters that the result depends on, as a file can hold them."""
+        values = {name: getattr(self, name) for name in (*saving.PARAMETERS, "memory_limit", "random_state")}
+        plain = (str, bool, int, float, type(None))
+        # Of what is no plain value, such as a function or a generator, there is only the kind to compare.
+        return {name: value if isinstance(value, plain) else type(value).__name__ for name, value in values.items()}
+
+    def _fit(self, X: Any, ranks: Ranks) -> None:
         start = time.perf_counter()
         self._is_unspent = False
+        if is_in_blocks(X):
+            X = as_source(X)
+            if X.n_items > 2 and not self._sizing(X, ranks).is_whole:
+                self._fit_sampled(X, start, ranks)
+                return
+            X = X.take(np.arange(X.n_items))
         X = self._check_data(X, reset=True)
         n = X.shape[0]
         if n < 3:
             raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
         self._check_parameters(n)
+        if self._is_sampled(X, ranks):
+            self._fit_sampled(as_source(X), start, ranks)
+            return
         space = Space(X, self.metric, n_jobs=self.n_jobs)
         check_metric(space)
-        random = check_random_state(self.random_state)
+        checkpoint = self._checkpoint(X.shape, lambda: row_keys(X), ranks)
+        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
         # A function may be slow, and the longest distance from one item is half of the longest at least.
         self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
         space = space.in_unit(self._unit)
         if self.method == "l0":
             self._fit_l0(space, random)
         else:
-            self._fit_budget(space, random, start)
+            self._fit_budget(space, random, start, ranks, checkpoint)
         self._leave_unit()
         self._keep_anchors(space, random)
 
-    def _fit_budget(self, space: Space, random: np.random.RandomState, start: float) -> None:
+    def _checkpoint(self, shape: tuple[int, int], keys: Callable[[], NDArray[np.uint64]], ranks: Ranks) -> Checkpoint:
+        """Return where the fit of rows with such keys goes on from, and what it leaves behind."""
+        if self.checkpoint is None:
+            return Checkpoint(None, 0.0, ranks=ranks)
+        data = {"n_items": shape[0], "n_features": shape[1], "digest": digest_of(keys())}
+        return Checkpoint(self.checkpoint, self.checkpoint_interval, Fit(self._settings(), data), ranks)
+
+    def _fit_budget(
+        self, space: Space, random: np.random.RandomState, start: float, ranks: Ranks, checkpoint: Checkpoint
+    ) -> None:
         first, copy_of = find_copies(space)
         unique = space if first.size == space.n_items else space.take(first)
-        selection = Selection(
+        selection = self._selection(start, ranks, checkpoint)
+        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
+        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
+        self.structure_: str = selected.structure
+        self.history_ = selected.monitor.history
+        self.stopped_ = selected.monitor.stopped
+        self._is_unspent = selected.is_unspent
+
+    def _selection(self, start: float, ranks: Ranks, checkpoint: Checkpoint) -> Selection:
+        """Return how graphs are fitted."""
+        return Selection(
             self._budget,
             self.n_hubs,
             self.structure,
@@ -233,16 +323,66 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             self.metric_only,
             self.max_time,
             self._callbacks(),
-            self.verbose,
+            self.verbose if ranks.rank == 0 else 0,
             self.n_jobs,
             start,
+            ranks=ranks,
+            checkpoint=checkpoint,
         )
-        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
-        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
-        self.structure_: str = selected.structure
-        self.history_ = selected.monitor.history
-        self.stopped_ = selected.monitor.stopped
-        self._is_unspent = selected.is_unspent
+
+    def _sizing(self, X: Any, ranks: Ranks = ALONE) -> Estimate:
+        """Return what a fit of a product to this many items takes, and to which sample of them it is."""
+        n_items, n_features = (X.n_items, X.n_features) if isinstance(X, Source) else X.shape
+        limit = None if self.memory_limit is None else parse_bytes("memory_limit", self.memory_limit)
+        has_near = near_weight(self.objective) > 0
+        sizing = Sizing(n_items, n_features, self._budget, has_near)
+        return ranks.gather(sizing.within(limit, count_threads(self.n_jobs)))[0]
+
+    def _is_sampled(self, X: Any, ranks: Ranks) -> bool:
+        """Whether a product is to be fitted to a sample of rows in memory: not where a graph of neighbours may suit."""
+        wants_graph = self.structure == "graph" or self.n_hubs != "auto" or self.method == "l0"
+        if wants_graph and self.memory_limit is not None:
+            raise ValueError(
+                f"memory_limit = {self.memory_limit!r} is for products, and structure, n_hubs or method ask for a "
+                "graph with edges; leave it out"
+            )
+        if wants_graph or self.metric == "precomputed":
+            return False
+        sizes = self._sizing(X, ranks)
+        if sizes.is_whole or self.structure == "product" or self.memory_limit is not None:
+            return not sizes.is_whole
+        some = np.linspace(0, X.shape[0] - 1, _N_LOOKED_AT).astype(np.int64)
+        return not looks_local(Space(X[some], self.metric, n_jobs=self.n_jobs), np.random.RandomState(0))
+
+    def _fit_sampled(self, source: Source, start: float, ranks: Ranks) -> None:
+        """Fit a product to some rows of a source, and give all rows their codes."""
+        self._check_parameters(source.n_items)
+        check_sampled(self, source)
+        keys = source.keys if isinstance(source, SharedSource) else source_keys(source)
+        checkpoint = self._checkpoint((source.n_items, source.n_features), lambda: keys, ranks)
+        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
+        sizes = self._sizing(source, ranks)
+        sample = Sample.draw(source, keys, sizes.n_sample, random)
+        rows = self._check_data(sample.rows(), reset=True)
+        space = Space(rows, self.metric, n_jobs=self.n_jobs)
+        check_metric(space)
+        self._unit = natural_unit(space)
+        if self._unit != 1:
+            raise ValueError(
+                f"distances of X are near {self._unit:.1e}, and a product of so many items needs them nearer to 1; "
+                "divide X by a constant"
+            )
+        self._budget.check(source.n_items)
+        selection = replace(self._selection(start, ranks, checkpoint), structure="product", n_items=sample.n_distinct)
+        if self.max_time is not None:  # the pass over all items comes after
+            selection = replace(selection, max_time=max(self.max_time - sizes.seconds_of_pass, self.max_time / 4))
+        budget = self._budget.without_copies(source.n_items, sample.n_distinct)
+        result = fit_sampled(selection, sample, space, sizes, budget, random)
+        self.graph_, self.structure_, self.history_ = result.graph, "product", result.history
+        self.stopped_ = result.selected.monitor.stopped
+        self.anchors_ = result.anchors
+        self._anchor_rows = result.placing.from_anchors.rows
+        self._parameters = space.parameters
 
     def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
         from prodige.compression.paper.l0 import fit_l0
@@ -316,6 +456,13 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_callbacks(self.callbacks)
         check_structure(self.structure, self.n_hubs, self.method)
         near_weight(self.objective)
+        check_checkpoint(self.checkpoint, self.checkpoint_interval, self.resume)
+        if self.checkpoint is not None and (self.max_time is not None or self.method == "l0"):
+            name = "max_time" if self.max_time is not None else "method"
+            raise ValueError(
+                f"checkpoint is of a product in steps that are counted, which {name} = "
+                f"{getattr(self, name)!r} is not; leave one of the two out"
+            )
         if not isinstance(self.metric_only, (bool, np.bool_)):
             raise TypeError(f"metric_only must be True or False, got {self.metric_only!r}")
         self._budget.check(n_items)
@@ -378,8 +525,9 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     def score(self, X: Any, y: Any = None) -> float:
         """Return the negative mean squared error of the graph's distances.
 
-        Of the items it was fitted to, in the same order: over all pairs. Of any others: over the distances to the
-        anchors that :meth:`transform` gives, so that ``GridSearchCV`` and the like work.
+        Of the items it was fitted to, in the same order: over all pairs, or where there are more than 65,536 items over
+        those of some with all. Of any others: over the distances to the anchors that :meth:`transform` gives, so that
+        ``GridSearchCV`` and the like work.
 
         Parameters
         ----------
@@ -403,10 +551,12 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def _score_fitted(self, X: Any) -> float:
         space, total = self._space(X), 0.0
-        for rows, distances in space.blocks():
+        n_sources = min(space.n_items, max(_MOST_SCORED // space.n_items, 1))
+        sources = np.linspace(0, space.n_items - 1, n_sources).astype(np.int64)
+        for rows, distances in space.blocks(sources):
             residual = in_units(self.graph_.distances(rows, n_jobs=self.n_jobs), self._unit) - distances
             total += float((residual.astype(np.float64) ** 2).sum())
-        return -total * self._unit**2 / (space.n_items * (space.n_items - 1))
+        return -total * self._unit**2 / (n_sources * (space.n_items - 1))
 
     def _score_new(self, X: Any) -> float:
         residual = in_units(self._transform(X), self._unit) - self._out_of_sample().to_anchors(X)
@@ -445,6 +595,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         Parameters
         ----------
         X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
+            Where the graph is a product, also rows in blocks, as of :meth:`fit`.
 
         Examples
         --------
@@ -456,7 +607,66 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         200
         """
         check_is_fitted(self)
-        return self._out_of_sample().insert(self._check_data(X, reset=False))
+        placing = self._out_of_sample()
+        if isinstance(placing, OutOfSample):
+            return placing.insert(self._check_data(X, reset=False))
+        source = as_source(X if is_in_blocks(X) else self._check_data(X, reset=False))
+        if source.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {source.n_features} features, but DistanceCompressor is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        return insert_blocks(source, placing, self.verbose)
+
+    def partial_fit(self, X: Any, y: Any = None) -> DistanceCompressor:
+        """Add new items to ``graph_`` without learning anything anew: what :meth:`insert` returns takes its place.
+
+        :meth:`score` of the new items says how far they are from what was learned: compare it with that of the first
+        ones, and fit again where it has fallen far behind.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or rows in blocks, shape [M, D]
+        y : ignored
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> compressor = DistanceCompressor(random_state=0).fit(X[:190])
+        >>> compressor.partial_fit(X[190:]).graph_.n_items
+        200
+        """
+        if not hasattr(self, "graph_"):
+            return self.fit(X)
+        if self.metric == "precomputed":
+            raise ValueError(
+                "metric = 'precomputed': distances of the items that come later to each other are not known, so "
+                "partial_fit cannot add any; use insert, or fit again"
+            )
+        self.graph_ = self.insert(X)
+        return self
+
+    def remove(self, items: ArrayLike) -> Any:
+        """Return the graph without some items; this estimator stays as it is.
+
+        Distances between the others stay as they are. Items that come after are counted anew.
+
+        Parameters
+        ----------
+        items : array-like of int
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from prodige import DistanceCompressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 8))
+        >>> DistanceCompressor(random_state=0).fit(X).remove([3, 5]).n_items
+        198
+        """
+        check_is_fitted(self)
+        return self.graph_.remove(items)
 
     def _out_of_sample(self) -> OutOfSample | ProductOutOfSample:
         """Return what attaches new rows to the graph."""

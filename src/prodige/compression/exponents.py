@@ -15,6 +15,7 @@ from prodige.compression.products import fit_product
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.progress import Monitor
+from prodige.ranks import ALONE, Ranks
 
 Exponents = tuple[float, float]
 
@@ -41,7 +42,12 @@ _LEAST_ITEMS = 64
 
 
 def choose_exponents(
-    space: Space, budget: Budget, metric_only: bool = True, hurried: bool = False, seed: int = 0
+    space: Space,
+    budget: Budget,
+    metric_only: bool = True,
+    hurried: bool = False,
+    seed: int = 0,
+    ranks: Ranks = ALONE,
 ) -> Exponents:
     """Return the power and the gauge that suit a data set.
 
@@ -54,6 +60,8 @@ def choose_exponents(
     hurried : bool
         Whether there is no time for trials.
     seed : int
+    ranks : Ranks, optional
+        Processes that share the trials.
 
     Examples
     --------
@@ -74,14 +82,17 @@ def choose_exponents(
     validation = Validation(some, landmarks, near, 0.0, random)
     bits = 0.0 if budget.bits is None else budget.bits
     numbers = Budget(numbers=max(bits / _BITS, _LEAST_NUMBERS) if budget.numbers is None else budget.numbers)
-    best, least = PYTHAGOREAN, np.inf
-    for exponents in candidates:
-        trial = np.random.RandomState(seed)
+
+    def error_of(exponents: Exponents) -> float:
         monitor = Monitor(_N_SWEEPS)
+        trial = np.random.RandomState(seed)
         product = fit_product(landmarks, near, numbers, exponents, monitor, trial, space.n_jobs)
         if monitor.stopped == "interrupt":  # a product, but not the one that was asked for
             raise KeyboardInterrupt
-        error = np.inf if product is None else validation.error(product, space.n_jobs)
+        return np.inf if product is None else validation.error(product, space.n_jobs)
+
+    best, least = PYTHAGOREAN, np.inf
+    for exponents, error in zip(candidates, ranks.in_parts(error_of, candidates), strict=True):
         margin = _MARGIN if exponents in METRIC else _MARGIN_OF_OTHERS
         if error < (1 - margin) * least:
             best, least = exponents, error

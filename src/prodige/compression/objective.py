@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from prodige.compression.budget import AnyGraph
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
+from prodige.ranks import ALONE, Ranks
 
 Objective = Literal["distances", "neighbors"] | float
 
@@ -63,7 +64,7 @@ class NearPairs:
     weight: float
 
     @classmethod
-    def find(cls, space: Space, weight: float, n_landmarks: int) -> NearPairs:
+    def find(cls, space: Space, weight: float, n_landmarks: int, ranks: Ranks = ALONE) -> NearPairs:
         """Find the near pairs of a space; none where they do not count.
 
         Parameters
@@ -72,12 +73,14 @@ class NearPairs:
         weight : float
             How much all of them count together, where all landmarks together count 1.
         n_landmarks : int
+        ranks : Ranks, optional
+            Processes that share the search; each gets all pairs.
         """
         n = space.n_items
         k = min(N_NEAR, n - 1) if weight > 0 else 0
         if k == 0:
             return cls(np.empty((n, 0), np.int32), np.empty((n, 0), np.float32), 0.0)
-        distances, items = space.neighbors(k, space.n_jobs)
+        distances, items = space.neighbors(k, space.n_jobs, ranks)
         return cls(
             np.ascontiguousarray(items, np.int32), np.ascontiguousarray(distances), float(weight * n_landmarks / k)
         )

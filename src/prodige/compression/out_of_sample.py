@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,11 @@ class FromAnchors:
     parameters: dict[str, NDArray[np.float64]]
     unit: float
     n_jobs: int | None
+
+    def take(self, some: NDArray[np.int64]) -> FromAnchors:
+        """Return the same with some of the anchors, given by their places among all."""
+        rows = self.rows[np.ix_(some, some)] if self.metric == "precomputed" else self.rows[some]
+        return replace(self, anchors=self.anchors[some], rows=rows)
 
     def measure(self, X: Any) -> NDArray[np.float32]:
         """Return the distances of rows to the anchors in units, after making sure that there is room for them."""

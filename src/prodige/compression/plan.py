@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,11 @@ _WIDER = 0.055
 # Factors, at most.
 _MOST_FACTORS = 64
 
+# A file of no more items is made to see how large it is; of more, what they add is known, and how many bytes longer the
+# header may become by larger numbers.
+_MOST_MADE = 1 << 16
+_DIGITS = 64
+
 # Where numbers are counted and not bits: enough for rounding not to matter, and still a small file.
 _FINE_BITS = 10
 
@@ -60,6 +66,21 @@ class Plan:
     position_bits: int
     length_bits: int
 
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> Plan:
+        """Return a plan from its fields, as a file has them.
+
+        Examples
+        --------
+        >>> from dataclasses import asdict
+        >>> from prodige.compression.plan import Plan
+        >>> plan = Plan((4, 2), ((0, 2), (1,)), 7, 5)
+        >>> Plan.from_json(asdict(plan)) == plan
+        True
+        """
+        directions = tuple(tuple(group) for group in fields["directions"])
+        return cls(tuple(fields["n_hubs"]), directions, fields["position_bits"], fields["length_bits"])
+
     @property
     def n_factors(self) -> int:
         """Number of factors."""
@@ -80,7 +101,11 @@ class Plan:
         return self.n_factors + 1 + self.n_positions / n_items
 
     def bits(self, n_items: int) -> float:
-        """Return the bits an item of the file, to the last one."""
+        """Return the bits an item of the file: to the last one, or a few bytes of the file too many."""
+        n_made = min(n_items, _MOST_MADE)
+        if n_made < n_items:
+            more = self.item_bits * (n_items - n_made) + 8 * _DIGITS
+            return (self.bits(n_made) * n_made + more) / n_items
         factors = [
             Grid(np.zeros((n_hubs, len(some)), np.uint16), self.position_bits, 0.0, 1.0)
             for n_hubs, some in zip(self.n_hubs, self.directions, strict=True)
@@ -89,10 +114,14 @@ class Plan:
         lengths = Grid(np.zeros(n_items, np.uint16), self.length_bits, 0.0, 1.0)
         return ProductGraph.from_factors(factors, codes, lengths).bits_per_item
 
+    @property
+    def item_bits(self) -> int:
+        """Bits of an item: its codes and its length."""
+        return sum(bits_for(n_hubs) for n_hubs in self.n_hubs) + self.length_bits
+
     def least_bits(self, n_items: int) -> float:
         """Return the bits an item of everything but the header, which is quicker than all of them."""
-        codes = sum(bits_for(n_hubs) for n_hubs in self.n_hubs)
-        return codes + self.length_bits + self.n_positions * self.position_bits / n_items
+        return self.item_bits + self.n_positions * self.position_bits / n_items
 
 
 def make_plan(n_items: int, budget: Budget, variances: Floats) -> Plan | None:

@@ -12,10 +12,14 @@ are learned in turn, each the best one given all others:
 *Lengths*: what is left of an item's distances when the factors have said all they can.
 
 Rounding is part of it: positions and lengths go to their grids, and items choose codes once more on these.
+
+Processes may share the work (:mod:`prodige.ranks`). Then each has the distances of its own items only, which is what
+takes memory; positions, codes and lengths are the same on all of them after every step.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from numpy.typing import NDArray
 
 from prodige import _core
 from prodige.compression.budget import Budget
+from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import Plan, make_plan
 from prodige.compression.positions import distance_powers, move_hubs
@@ -31,9 +36,10 @@ from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 from prodige.metric.clusters import cluster_in_parts
 from prodige.metric.landmarks import Landmarks
-from prodige.metric.scaling import classical_scaling
+from prodige.metric.scaling import scaled, scaling_basis
 from prodige.metric.star import star_radii_of_means
-from prodige.progress import Monitor
+from prodige.progress import Monitor, Record
+from prodige.ranks import ALONE, Ranks, item_parts
 from prodige.threads import count_threads
 
 Floats = NDArray[np.float64]
@@ -48,9 +54,11 @@ _N_SCALED = 1024
 _N_DIRECTIONS = 96
 _LEAST_VARIANCE = 1e-3
 
-# Items that positions are learned from in a sweep: a share of all, or as many as this.
+# Items that positions are learned from in a sweep: a share of all, but so many at least and at most. More would say no
+# more of a few hundred hubs.
 _SHARE = 0.5
 _LEAST_MEASURED = 4096
+_MOST_MEASURED = 12288
 
 # Distances shorter than this part of the mean weigh no more than one of it.
 _FLOOR = 0.1
@@ -67,6 +75,9 @@ def fit_product(
     monitor: Monitor | None = None,
     random: np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    n_items: int | None = None,
+    ranks: Ranks = ALONE,
+    checkpoint: Checkpoint | None = None,
 ) -> ProductGraph | None:
     """Fit a product of graphs within a budget; None where the budget is too small for one.
 
@@ -82,8 +93,16 @@ def fit_product(
     monitor : Monitor, optional
         How long to take; :data:`N_SWEEPS` sweeps when left out.
     random : RandomState, optional
+        In the same state on all ranks.
     n_jobs : int, optional
         Threads; all processors that this process may use when left out. The result does not depend on it.
+    n_items : int, optional
+        Items that the product is to have in the end, where those of the landmarks are a sample: its plan is made for
+        so many.
+    ranks : Ranks, optional
+        Processes that share the work; the result does not depend on their number either.
+    checkpoint : Checkpoint, optional
+        Where the fit goes on from, if it has one of this fit, and where it leaves one now and then.
 
     Examples
     --------
@@ -102,19 +121,34 @@ def fit_product(
     """
     random = np.random.RandomState(0) if random is None else random
     monitor = Monitor(N_SWEEPS) if monitor is None else monitor
-    coordinates = find_coordinates(landmarks, exponents)
-    plan = make_plan(landmarks.n_items, budget, coordinates.variances) if coordinates.variances.size else None
-    if plan is None:
-        return None
-    fit = monitor.insist(
-        lambda: ProductFit(landmarks, near, plan, coordinates.places, exponents, random, count_threads(n_jobs))
-    )
-    numbers = plan.numbers(landmarks.n_items)
+    checkpoint = Checkpoint.none() if checkpoint is None else checkpoint
+    n_items = landmarks.n_items if n_items is None else n_items
+
+    def begin(plan: Plan) -> ProductFit:
+        return ProductFit(landmarks, near, plan, exponents, random, count_threads(n_jobs), ranks)
+
+    state = checkpoint.state("sweeps")
+    if state is not None:
+        fit = begin(Plan.from_json(state.content["plan"]))
+        fit.restore(state)
+        monitor.history = [Record(**record) for record in state.content["history"]]
+    else:
+        coordinates = find_coordinates(landmarks, exponents, ranks)
+        plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
+        if plan is None:
+            return None
+        fit = monitor.insist(lambda: begin(plan).start(coordinates.places))
+    numbers = fit.plan.numbers(n_items)
     try:
-        for progress in monitor.run():
+        for progress in monitor.run(step=len(monitor.history)):
             monitor.record(progress, fit.sweep() * landmarks.scale**2, None, numbers)
+            if ranks.any(monitor.stopped != "finished"):  # a callback of any rank ends all
+                monitor.stopped = "callback"
+            checkpoint.offer("sweeps", lambda: fit.snapshot(monitor))
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
+    if monitor.stopped == "finished":
+        checkpoint.offer("sweeps", lambda: fit.snapshot(monitor), last=True)
     return monitor.insist(fit.freeze)
 
 
@@ -133,15 +167,24 @@ class Coordinates:
         self.variances = variances
 
 
-def find_coordinates(landmarks: Landmarks, exponents: tuple[float, float]) -> Coordinates:
+def find_coordinates(landmarks: Landmarks, exponents: tuple[float, float], ranks: Ranks = ALONE) -> Coordinates:
     """Return coordinates whose distances to the power are near the data's to the gauge, in units of the mean."""
     power, gauge = exponents
     ids, columns = np.unique(landmarks.sources[:_N_SCALED], return_index=True)
     if ids.size < 2:
         return Coordinates(np.empty((landmarks.n_items, 0)), np.empty(0))
-    distances = landmarks.target[:, columns].T.astype(np.float64) / landmarks.scale
-    n_directions = min(_N_DIRECTIONS, ids.size - 1)
-    places = classical_scaling(distances ** (gauge / power), ids.astype(np.int64), n_directions)
+
+    def squares(rows: NDArray[np.float32]) -> Floats:
+        return (rows[:, columns].astype(np.float64) / landmarks.scale) ** (2 * gauge / power)
+
+    def rows_among(part: slice) -> Floats:
+        inside = ids[slice(*np.searchsorted(ids, [part.start, part.stop]))]
+        return squares(landmarks.target[inside - landmarks.first])
+
+    parts = item_parts(landmarks.n_items)
+    among = np.concatenate(ranks.in_parts(rows_among, parts))
+    mean, basis = ranks.first(lambda: scaling_basis(among, min(_N_DIRECTIONS, ids.size - 1)))
+    places = np.concatenate(ranks.in_parts(lambda part: scaled(squares(landmarks.rows(part)), mean, basis), parts))
     variances = places[ids].var(axis=0)
     keep = variances > _LEAST_VARIANCE * variances.max(initial=0)
     return Coordinates(places[:, keep], variances[keep])
@@ -150,18 +193,20 @@ def find_coordinates(landmarks: Landmarks, exponents: tuple[float, float]) -> Co
 class ProductFit:
     """A product while it is being fitted; distances are in units of their mean.
 
+    It begins with :meth:`start`, or where another one was, with :meth:`restore`.
+
     Parameters
     ----------
     landmarks : Landmarks
     near : NearPairs
     plan : Plan
-    places : ndarray, shape [N, K]
-        Coordinates of the items to begin with.
     exponents : tuple of float
         Power and gauge.
     random : RandomState
     n_jobs : int
         Threads.
+    ranks : Ranks
+        Processes that share the items; positions, codes and lengths of all of them are the same on each.
     """
 
     def __init__(
@@ -169,69 +214,144 @@ class ProductFit:
         landmarks: Landmarks,
         near: NearPairs,
         plan: Plan,
-        places: Floats,
         exponents: tuple[float, float],
         random: np.random.RandomState,
         n_jobs: int,
+        ranks: Ranks,
     ) -> None:
         self.plan = plan
         self.power, self.gauge = exponents
         self.random = random
         self.n_jobs = n_jobs
+        self.ranks = ranks
         self.scale = landmarks.scale
+        self.landmarks = landmarks
         self.sources = landmarks.sources
         self.n_items = landmarks.n_items
+        self.parts = item_parts(self.n_items)
+        mine = [self.parts[number] for number in ranks.share(len(self.parts))]
+        rows = slice(mine[0].start, mine[-1].stop) if mine else slice(landmarks.first, landmarks.first)
         self.codes_fit = _core.CodeFit(
             landmarks.sources,
-            landmarks.target / np.float32(self.scale),
-            near.items,
-            near.distances / np.float32(self.scale),
-            np.full(near.items.shape, near.weight, np.float32),
+            landmarks.rows(rows) / np.float32(self.scale),
+            near.items[rows],
+            near.distances[rows] / np.float32(self.scale),
+            np.full(near.items[rows].shape, near.weight, np.float32),
+            rows.start,
         )
         self.grid: Grid | None = None
-        self._start(places)
-        self.lengths = self._star(landmarks)
+        self.positions: list[Floats] = []
+        self.codes = np.empty((self.n_items, plan.n_factors), np.uint16)
+        self.lengths = np.empty(self.n_items, np.float32)
 
-    def _start(self, places: Floats) -> None:
-        """Put every item at a hub of each factor, and hubs amid their items."""
+    # -- where it begins ---------------------------------------------------------------------------------------------
+
+    def start(self, places: Floats) -> ProductFit:
+        """Put every item at a hub of each factor, and hubs amid their items.
+
+        Parameters
+        ----------
+        places : ndarray, shape [N, K]
+            Coordinates of all items.
+        """
         # Below power 2 sides do not add up at right angles: of M equal ones each is shorter.
         shrink = self.plan.n_factors ** (0.5 - 1 / self.power)
-        self.positions: list[Floats] = []
-        codes = []
-        for n_hubs, directions in zip(self.plan.n_hubs, self.plan.directions, strict=True):
-            group = places[:, directions]
+        seeds = self.random.randint(2**31, size=self.plan.n_factors)
+
+        def factor(m: int) -> tuple[NDArray[np.uint16], Floats]:
+            group, n_hubs = places[:, self.plan.directions[m]], self.plan.n_hubs[m]
             # Errors in a direction matter by its variance as well: see the plan.
             stretched = torch.from_numpy(np.ascontiguousarray(group * group.std(axis=0), dtype=np.float32))
-            cluster = cluster_in_parts(stretched, n_hubs, self.random, self.n_jobs)
+            cluster = cluster_in_parts(stretched, n_hubs, np.random.RandomState(seeds[m]), self.n_jobs)
             count = np.bincount(cluster, minlength=n_hubs)
             sums = np.stack([np.bincount(cluster, column, n_hubs) for column in group.T], axis=1)
-            self.positions.append(shrink * sums / np.maximum(count, 1)[:, None])
-            codes.append(cluster)
-        self.codes = np.stack(codes, axis=1).astype(np.uint16)
+            return cluster.astype(np.uint16), shrink * sums / np.maximum(count, 1)[:, None]
 
-    def _star(self, landmarks: Landmarks) -> NDArray[np.float32]:
+        codes, positions = zip(*self.ranks.in_parts(factor, range(self.plan.n_factors)), strict=True)
+        self.codes = np.stack(codes, axis=1)
+        self.positions = list(positions)
+        self.lengths = self._star()
+        return self
+
+    def _star(self) -> NDArray[np.float32]:
         """Return the lengths that suit the mean of every item's distances best."""
-        target = np.empty(self.n_items)
         columns = np.arange(0, self.sources.size, max(1, self.sources.size // 512))
         tables = [distance_powers(positions, self.power) for positions in self.positions]
-        for begin in range(0, self.n_items, 1024):
-            rows = slice(begin, begin + 1024)
-            goal = (landmarks.target[rows, columns] / self.scale).astype(np.float64) ** self.gauge
-            for m, table in enumerate(tables):
-                goal -= table[self.codes[rows, m]][:, self.codes[self.sources[columns], m]]
-            target[rows] = goal.mean(axis=1)
-        return np.maximum(star_radii_of_means(target), 0).astype(np.float32)
+
+        def means(part: slice) -> Floats:
+            found = np.empty(part.stop - part.start)
+            for begin in range(part.start, part.stop, 1024):
+                rows = slice(begin, min(begin + 1024, part.stop))
+                goal = (self.landmarks.rows(rows)[:, columns] / self.scale).astype(np.float64) ** self.gauge
+                for m, table in enumerate(tables):
+                    goal -= table[self.codes[rows, m]][:, self.codes[self.sources[columns], m]]
+                found[begin - part.start : rows.stop - part.start] = goal.mean(axis=1)
+            return found
+
+        target: Floats = np.concatenate(self.ranks.in_parts(means, self.parts))
+        lengths: NDArray[np.float32] = np.maximum(star_radii_of_means(target), 0).astype(np.float32)
+        return lengths
+
+    def snapshot(self, monitor: Monitor) -> State:
+        """Return all that it takes to go on from here, with any number of ranks."""
+        content = {
+            "exponents": [self.power, self.gauge],
+            "plan": asdict(self.plan),
+            "history": [asdict(record) for record in monitor.history],
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "random": pack_random(self.random),
+            "codes": self.codes.copy(),
+            "lengths": self.lengths.copy(),
+            "positions": np.concatenate([positions.ravel() for positions in self.positions]),
+        }
+        return State(content, arrays)
+
+    def restore(self, state: State) -> None:
+        """Go on from where a fit was; ValueError if that was no fit of this plan and so many items."""
+        arrays, n_coordinates = state.arrays, self.plan.n_positions
+        for name, like in (
+            ("codes", self.codes),
+            ("lengths", self.lengths),
+            ("positions", np.empty(n_coordinates)),
+        ):
+            if (arrays[name].shape, arrays[name].dtype) != (like.shape, like.dtype):
+                raise ValueError(
+                    f"the {name} of a checkpoint must be {like.dtype} {like.shape}, got "
+                    f"{arrays[name].dtype} {arrays[name].shape}; begin without it"
+                )
+        self.random = unpack_random(arrays["random"])
+        self.codes, self.lengths = arrays["codes"].copy(), arrays["lengths"].copy()
+        shapes = [(n, len(some)) for n, some in zip(self.plan.n_hubs, self.plan.directions, strict=True)]
+        ends = np.cumsum([n * k for n, k in shapes])[:-1]
+        found = np.split(arrays["positions"], ends)
+        self.positions = [one.reshape(shape) for one, shape in zip(found, shapes, strict=True)]
+
+    # -- steps -------------------------------------------------------------------------------------------------------
 
     def sweep(self) -> float:
         """Learn positions, then codes and lengths; return the mean squared residual before."""
-        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), self.n_items)
+        n_measured = min(max(int(_SHARE * self.n_items), _LEAST_MEASURED), _MOST_MEASURED, self.n_items)
         for m in range(self.plan.n_factors):
             items = np.sort(self.random.permutation(self.n_items)[:n_measured]).astype(np.int32)
-            residuals, weights, _ = self.codes_fit.measure_factor(
-                **self._state(), items=items, factor=m, n_jobs=self.n_jobs
-            )
-            self.positions[m] = move_hubs(self.positions[m], residuals, weights, self.power)
+            self.positions[m] = self._moved(items, m)
         return self._choose_codes()
+
+    def _moved(self, items: NDArray[np.int32], factor: int) -> Floats:
+        """Return positions of a factor's hubs that suit some items better; the first rank solves for all."""
+        residuals, weights = self._measure(items, factor)
+        return self.ranks.first(lambda: move_hubs(self.positions[factor], residuals, weights, self.power))
+
+    def _measure(self, items: NDArray[np.int32], factor: int) -> Floats:
+        """Return the residuals and weights of a factor by pairs of hubs, summed over some items of all ranks."""
+        product = self._product()
+
+        def of_part(part: int) -> Floats:
+            mine = within(items, self.parts[part])
+            found = self.codes_fit.measure_factor(**product, items=mine, factor=factor, n_jobs=1)
+            return np.stack(found[:2])
+
+        return self.ranks.add(of_part, len(self.parts), self.n_jobs)
 
     def _choose_codes(self) -> float:
         """Let one half of the items choose their codes, then the other: each sees the others stand still."""
@@ -242,14 +362,19 @@ class ProductFit:
         total = 0.0
         for half in np.array_split(shuffled, 2):
             items = np.sort(half).astype(np.int32)
-            codes, lengths, loss = self.codes_fit.choose_codes(
-                **self._state(), **levels, items=items, n_rounds=1, n_jobs=self.n_jobs
-            )
-            self.codes[items], self.lengths[items] = codes, lengths
-            total += loss
+            product = self._product()
+
+            def of_part(
+                part: slice, items: NDArray[np.int32] = items, product: dict[str, Any] = product
+            ) -> tuple[NDArray[np.uint16], NDArray[np.float32], float]:
+                return self.codes_fit.choose_codes(**product, **levels, items=within(items, part), n_rounds=1, n_jobs=1)
+
+            codes, lengths, losses = zip(*self.ranks.in_parts(of_part, self.parts, self.n_jobs), strict=True)
+            self.codes[items], self.lengths[items] = np.concatenate(codes), np.concatenate(lengths)
+            total += sum(losses)
         return total / (self.n_items * self.sources.size)
 
-    def _state(self) -> dict[str, Any]:
+    def _product(self) -> dict[str, Any]:
         """Return everything about the present product, as the core wants it."""
         tables = [distance_powers(positions, self.power).astype(np.float32).ravel() for positions in self.positions]
         return {
@@ -279,3 +404,16 @@ class ProductFit:
             self.power,
             self.gauge,
         )
+
+
+def within(items: NDArray[np.int32], part: slice) -> NDArray[np.int32]:
+    """Return those of ascending items that are in a part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.products import within
+    >>> within(np.array([1, 4, 6], np.int32), slice(2, 6))
+    array([4], dtype=int32)
+    """
+    return items[slice(*np.searchsorted(items, [part.start, part.stop]))]

@@ -9,7 +9,7 @@ pairs that none of them has seen (:class:`~prodige.compression.objective.Validat
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 
 from prodige import _core
 from prodige.compression.budget import AnyGraph, Budget
+from prodige.compression.checkpoints import Checkpoint
 from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
@@ -30,6 +31,7 @@ from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.metric.star import star_radii_of_means
 from prodige.progress import Callback, Monitor
+from prodige.ranks import ALONE, Ranks
 from prodige.threads import count_threads
 
 # Items that all distances are measured to: four thousand leave less than 3 % between the error seen and the true one.
@@ -80,11 +82,12 @@ class Fit:
     monitor: Monitor
     validation: Validation
     n_jobs: int | None
+    ranks: Ranks
 
     @cached_property
     def error(self) -> float:
         """What the objective says of pairs set aside; measured only where it decides something."""
-        return self.monitor.insist(lambda: self.validation.error(self.graph, self.n_jobs))
+        return self.monitor.insist(lambda: self.ranks.first(lambda: self.validation.error(self.graph, self.n_jobs)))
 
     def take(self, is_unspent: bool = False) -> Selected:
         """Return it as the one that was taken."""
@@ -103,6 +106,12 @@ class Selection:
         How much near pairs count, as :func:`prodige.compression.objective.near_weight` has it.
     start : float
         When the fit began, by ``time.perf_counter``.
+    n_items : int, optional
+        Items that a product is to have in the end, where it is fitted to a sample of them.
+    ranks : Ranks
+        Processes that share the fit of a product; other graphs are fitted by the first of them.
+    checkpoint : Checkpoint
+        Of the fit of a product.
     """
 
     asked: Budget
@@ -115,12 +124,17 @@ class Selection:
     verbose: int
     n_jobs: int | None
     start: float = field(default_factory=time.perf_counter)
+    n_items: int | None = None
+    ranks: Ranks = ALONE
+    checkpoint: Checkpoint = field(default_factory=Checkpoint.none)
 
     def fit(self, space: Space, budget: Budget, random: np.random.RandomState) -> Selected:
         """Return the best graph of distinct items within a budget."""
         if self.structure != "product" and (complete := complete_graph(space, budget)) is not None:
             return Selected(complete, "complete", Monitor(0))
-        landmarks = Landmarks.draw(space, self._count_landmarks(space), random)
+        # What is no product is fitted by the first rank, to distances of all items.
+        whole = self.structure != "product" and self.ranks.rank == 0
+        landmarks = Landmarks.draw(space, self._count_landmarks(space), random, self.ranks, whole)
         return Choice(self, space, landmarks, budget, random).best()
 
     def monitor(self, n_steps: int, share: float = 1.0) -> Monitor:
@@ -167,7 +181,7 @@ class Choice:
         self.random = random
         self.seed = int(random.randint(2**31))
         self.numbers = budget.numbers_of_edges(space.n_items)
-        self.near = NearPairs.find(space, how.near_weight, landmarks.sources.size)
+        self.near = NearPairs.find(space, how.near_weight, landmarks.sources.size, how.ranks)
         self.validation = Validation(space, landmarks, self.near, how.near_weight, random)
 
     def best(self) -> Selected:
@@ -209,11 +223,15 @@ class Choice:
 
     def _fit_local(self, hurried: bool) -> Fit | None:
         """Fit a graph of neighbours where paths seem to lead past them."""
-        if self.how.n_hubs != "auto" or hurried or not looks_local(self.space, self.random):
+        if self.how.n_hubs != "auto" or hurried or not self.how.ranks.gather(looks_local(self.space, self.random))[0]:
             return None
         monitor = self.how.monitor(N_LOCAL_STEPS, share=0.5)
-        graph = fit_local(self.space, self.landmarks, self.numbers, monitor, self.seed, self.how.n_jobs)
-        return self._packed(graph.freeze(), "neighbors", monitor)
+
+        def make() -> Graph:
+            graph = fit_local(self.space, self.landmarks, self.numbers, monitor, self.seed, self.how.n_jobs)
+            return graph.freeze()
+
+        return self._packed(self._by_first(make, monitor), "neighbors", monitor)
 
     def _fit_product(self, hurried: bool) -> Fit | None:
         """Fit a product of graphs; None where the budget has no room for one."""
@@ -222,12 +240,28 @@ class Choice:
         is_short = hurried or (
             self.how.max_time is not None and trial_size(self.space) > self.landmarks.target.size / 4
         )
+        ranks, checkpoint = self.how.ranks, self.how.checkpoint
         try:
-            exponents = choose_exponents(self.space, self.budget, self.how.metric_only, is_short, self.seed)
+            if (state := checkpoint.state("sweeps")) is not None:
+                power, gauge = state.content["exponents"]
+                exponents = (float(power), float(gauge))
+            else:
+                exponents = choose_exponents(self.space, self.budget, self.how.metric_only, is_short, self.seed, ranks)
         except KeyboardInterrupt:
             exponents, monitor.stopped = PYTHAGOREAN, "interrupt"  # the fit ends where it would begin
         random = np.random.RandomState(self.seed)
-        graph = fit_product(self.landmarks, self.near, self.budget, exponents, monitor, random, self.how.n_jobs)
+        graph = fit_product(
+            self.landmarks,
+            self.near,
+            self.budget,
+            exponents,
+            monitor,
+            random,
+            self.how.n_jobs,
+            self.how.n_items,
+            ranks,
+            checkpoint,
+        )
         return None if graph is None else self._fit(graph, "product", monitor)
 
     def _fit_hubs(self, fits: list[Fit]) -> list[Fit]:
@@ -244,15 +278,26 @@ class Choice:
     def _run_hubs(self, numbers: float, n_steps: int) -> Fit | None:
         monitor = self.how.monitor(n_steps)
         n_hubs = None if self.how.n_hubs == "auto" else self.how.n_hubs
-        graph = fit_hubs(self.landmarks, numbers, n_hubs, monitor, self.seed, self.how.n_jobs)
-        return self._packed(graph.freeze(), "hubs", monitor)
+
+        def make() -> Graph:
+            return fit_hubs(self.landmarks, numbers, n_hubs, monitor, self.seed, self.how.n_jobs).freeze()
+
+        return self._packed(self._by_first(make, monitor), "hubs", monitor)
 
     def _fit_star(self) -> Fit:
         """Return the best star around an item."""
-        graph = star_graph(self.landmarks, count_threads(self.how.n_jobs)).freeze()
-        fit = self._packed(graph, "star", Monitor(0))
+        monitor = Monitor(0)
+        graph = self._by_first(lambda: star_graph(self.landmarks, count_threads(self.how.n_jobs)).freeze(), monitor)
+        fit = self._packed(graph, "star", monitor)
         assert fit is not None
         return fit
+
+    def _by_first(self, make: Callable[[], Graph], monitor: Monitor) -> Graph:
+        """Return a graph that the first rank makes, and let the monitors of the others say how it went."""
+        graph, monitor.history, monitor.stopped = self.how.ranks.first(
+            lambda: (make(), monitor.history, monitor.stopped)
+        )
+        return graph
 
     def _packed(self, graph: Graph, structure: Structure, monitor: Monitor) -> Fit | None:
         """Measure a graph as it will be in its file; None where it does not fit into the budget."""
@@ -264,7 +309,7 @@ class Choice:
         return self._fit(graph, structure, monitor)
 
     def _fit(self, graph: AnyGraph, structure: Structure, monitor: Monitor) -> Fit:
-        return Fit(graph, structure, monitor, self.validation, self.how.n_jobs)
+        return Fit(graph, structure, monitor, self.validation, self.how.n_jobs, self.how.ranks)
 
 
 def too_small(budget: Budget, n_items: int) -> str:

@@ -18,7 +18,7 @@ The header has exactly these keys:
 ============  ======================================================================================================
 key           what it holds
 ============  ======================================================================================================
-``kind``      ``"graph"``, ``"product"``, ``"compressor"``, ``"recommender"`` or ``"text"``
+``kind``      ``"graph"``, ``"product"``, ``"compressor"``, ``"recommender"``, ``"text"`` or ``"checkpoint"``
 ``content``   an object of the kind's own: sizes and settings
 ``arrays``    a list in the order of the file, each with ``name``, ``dtype``, ``shape``, ``codec`` and ``length``
 ``metadata``  an object of the writer's own
@@ -106,6 +106,10 @@ array         what it holds
 ``classes``   the labels in order: texts, or numbers of the type; dates as int64
 ============  ======================================================================================================
 
+A checkpoint (:mod:`prodige.compression.checkpoints`) has as its content ``version``, 1; ``settings`` and ``data``,
+which say which fit it is of; and ``stages``, an object that says of each stage how far it is. Arrays have the name of
+their stage and a dot before their own; ``seed`` is where random numbers were before the fit.
+
 One of the architecture ``"paper"`` has ``parameters`` and ``network`` in its content instead, and keeps its words and
 edges in an order that compresses well (:mod:`prodige.text.paper.codec`).
 
@@ -155,7 +159,11 @@ KINDS = {
     "compressor": ("a compressor", "DistanceCompressor"),
     "recommender": ("a recommender", "GraphRecommender"),
     "text": ("a text model", "GraphTextClassifier"),
+    "checkpoint": ("a checkpoint of a fit", None),
 }
+
+# What to do with a file that is no model.
+GOING_ON = "only a fit of the same data goes on from it, given as checkpoint with resume=True or --resume"
 
 # The most bytes of texts in one array.
 MAX_TEXTS = 2**32 - 1
@@ -211,7 +219,7 @@ def write(
     path : str or path-like
         Written to exactly here; by custom the name ends in ``.prodige``. The mode of an existing file is kept, a new
         one gets what :func:`open` would give it.
-    kind : {"graph", "product", "compressor", "recommender", "text"}
+    kind : {"graph", "product", "compressor", "recommender", "text", "checkpoint"}
     content : mapping
         Sizes and settings: what JSON can hold.
     arrays : mapping of str to ndarray
@@ -388,7 +396,8 @@ def open_as(path: StrPath, kind: str, make: Callable[[Contents], Made]) -> Made:
     if contents.kind != kind:
         expected, (found, opener) = KINDS[kind][0], KINDS[contents.kind]
         name = as_text(path)
-        raise FileFormatError(f"{name!r}: it holds {found}, not {expected}; open it with prodige.load or {opener}.load")
+        remedy = GOING_ON if opener is None else f"open it with prodige.load or {opener}.load"
+        raise FileFormatError(f"{name!r}: it holds {found}, not {expected}; {remedy}")
     return make_of(path, contents, make)
 
 

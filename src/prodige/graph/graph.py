@@ -22,6 +22,7 @@ from prodige._validation import (
     check_vector,
     check_weights,
     find_isolated,
+    kept_items,
 )
 from prodige.graph import conversion, packing
 from prodige.graph.atomic import StrPath
@@ -216,6 +217,43 @@ class Graph(Queryable):
         {'weight': 2.0}
         """
         return conversion.to_networkx(self)
+
+    def remove(self, items: ArrayLike) -> Graph:
+        """Return a graph without some items; distances between the others stay as they are.
+
+        A shortest path of others may lead past an item that is removed. Such items stay as hubs; those at an end of the
+        graph go with their edge.
+
+        Parameters
+        ----------
+        items : array-like of int
+            Each once or more often. Items that come after are counted anew.
+
+        Examples
+        --------
+        >>> from prodige import Graph
+        >>> chain = Graph.from_edges([0, 1, 2], [1, 2, 3], 1.0)
+        >>> chain.remove([1, 3])
+        Graph(n_items=2, n_hubs=1, n_edges=2, numbers_per_item=3.5)
+        >>> chain.remove([1, 3]).distance(0, 1)
+        2.0
+        """
+        kept = kept_items(items, self.n_items)
+        edges, n = self.edges, self.n_vertices
+        i, j, weight = edges.i, edges.j, edges.weight
+        is_dropped = np.ones(n, dtype=bool)
+        is_dropped[kept] = is_dropped[self.n_items :] = False
+        is_end = is_dropped
+        while is_end.any():  # what is left of a removed branch ends in another item of it
+            degree = np.bincount(i, minlength=n) + np.bincount(j, minlength=n)
+            is_end = is_dropped & (degree == 1)
+            stays = ~(is_end[i] | is_end[j])
+            i, j, weight = i[stays], j[stays], weight[stays]
+        is_hub = is_dropped & ((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)) > 0)
+        order = np.concatenate([kept, np.arange(self.n_items, n), np.flatnonzero(is_hub)])
+        number = np.empty(n, dtype=np.int64)
+        number[order] = np.arange(order.size)
+        return Graph.from_edges(number[i], number[j], weight, n_vertices=order.size, n_items=kept.size)
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prodige._validation import check_indices, check_number, check_weights
+from prodige._validation import check_indices, check_number, check_weights, kept_items
 from prodige.graph.atomic import StrPath
 from prodige.graph.bipartite import count_first
 from prodige.graph.engine import ProductEngine
@@ -220,6 +220,36 @@ class ProductGraph(Queryable):
             places = np.concatenate([self._places, n_vertices + np.arange(len(more))])
         all_codes = np.concatenate([self._codes, more])
         return self.from_factors(self._factors, all_codes, all_lengths, self._power, self._gauge, places)
+
+    def remove(self, items: ArrayLike) -> ProductGraph:
+        """Return a product without some items; distances between the others stay as they are.
+
+        Parameters
+        ----------
+        items : array-like of int
+            Each once or more often. Items that come after are counted anew.
+
+        Examples
+        --------
+        >>> from prodige import ProductGraph
+        >>> product = ProductGraph.from_factors([[[0.0], [3.0], [7.0]]], [[0], [1], [2]], [0.0] * 3)
+        >>> product.remove([1]).distances([0])
+        array([[0., 7.]], dtype=float32)
+        """
+        kept = kept_items(items, self.n_items)
+        places = kept if self._places is None else self._places[kept]
+        vertices, places = np.unique(places, return_inverse=True)
+        lengths = self._lengths
+        return self.from_factors(
+            self._factors,
+            self._codes[vertices],
+            Grid(lengths.levels[vertices], lengths.bits, lengths.least, lengths.step)
+            if isinstance(lengths, Grid)
+            else lengths[vertices],
+            self._power,
+            self._gauge,
+            None if self._places is None else places,
+        )
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 

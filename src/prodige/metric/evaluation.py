@@ -13,9 +13,10 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from prodige._validation import check_integer
+from prodige.metric.sources import Source
 from prodige.metric.space import Space
 
 # Up to here every item is a source; beyond, a sample of sources stands for all.
@@ -26,6 +27,9 @@ SAMPLED_SOURCES = 5_000
 SPEARMAN_PAIRS = 100_000
 RECALL_SOURCES = 1_000
 
+# Pairs of one block where data are read by blocks: 16 MiB as float32.
+_PAIRS = 1 << 22
+
 Items = NDArray[np.int64]
 Block = NDArray[np.float32]
 
@@ -35,6 +39,13 @@ class Model(Protocol):
 
     def distances(self, sources: Items, targets: None = None, /) -> Block:
         """Return distances, shape [S, N]."""
+
+
+class BlockModel(Protocol):
+    """Anything that gives distances from some items to some items."""
+
+    def distances(self, sources: Items, targets: Items, /) -> Block:
+        """Return distances, shape [S, T]."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,88 @@ def evaluate(
     )
 
 
+def evaluate_blocks(
+    model: BlockModel,
+    source: Source,
+    space: Space,
+    sources: Items,
+    k: int = 10,
+    random_state: int | np.random.RandomState | None = None,
+) -> Report:
+    """Compare the distances of a model with those of data that are read by blocks.
+
+    Parameters
+    ----------
+    model
+        Anything with ``distances(sources, targets)``.
+    source : Source
+        All items; it is read twice.
+    space : Space
+        Those items whose distances to all others are compared, with their metric.
+    sources : ndarray of int64, shape [S]
+        Which items of the source these are.
+    k : int
+        Neighbours asked for.
+    random_state : int, RandomState or None
+        Seed of the pairs that a rank correlation is taken of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige import Graph
+    >>> from prodige.metric.evaluation import evaluate_blocks
+    >>> from prodige.metric.sources import as_source
+    >>> from prodige.metric.space import Space
+    >>> rows, graph = np.array([[0.0], [1.0], [3.0]]), Graph.from_edges([0, 1], [1, 2], [1.0, 3.0])
+    >>> round(evaluate_blocks(graph, as_source(rows), Space(rows), np.arange(3), k=1).mse, 3)
+    0.667
+    """
+    n, random = source.n_items, check_random_state(random_state)
+    k = min(check_integer("k", k, 1, 2**31), n - 1)
+    columns = np.sort(random.permutation(n)[: max(1, SPEARMAN_PAIRS // sources.size)])
+    totals, pairs = np.zeros(4), []
+    nearest = np.full((2, sources.size, k), np.inf, dtype=np.float32)
+    for items, true, predicted in compare_blocks(model, source, space, sources):
+        is_self = sources[:, None] == items
+        totals += sums(np.where(is_self, 0, true), np.where(is_self, 0, predicted))
+        some = np.isin(items, columns)
+        pairs.append(np.stack([block[:, some][~is_self[:, some]] for block in (true, predicted)]))
+        for side, block in enumerate((true, predicted)):
+            both = np.concatenate([nearest[side], np.where(is_self, np.inf, block)], axis=1)
+            nearest[side] = np.partition(both, k - 1, axis=1)[:, :k]
+    farthest, last = nearest.max(axis=2)[:, :, None]
+    counts = np.zeros((4, sources.size))  # inside, inside and near, tied, tied and near: see neighbor_recall
+    for items, true, predicted in compare_blocks(model, source, space, sources):
+        is_other = sources[:, None] != items
+        is_near, inside, tied = true <= farthest, (predicted < last) & is_other, (predicted == last) & is_other
+        counts += [some.sum(axis=1) for some in (inside, inside & is_near, tied, tied & is_near)]
+    inside, near_inside, tied, near_tied = counts
+    recall = (near_inside + (k - inside) * near_tied / np.maximum(tied, 1)) / k
+    n_pairs = sources.size * (n - 1)
+    squared, absolute, mean, square = totals / n_pairs
+    return Report(
+        mse=float(squared),
+        relative_error=float(absolute / mean) if mean > 0 else math.nan,
+        variance=max(float(square - mean**2), 0.0),
+        spearman=rank_correlation(*np.concatenate(pairs, axis=1)),
+        recall=float(recall.mean()),
+        k=k,
+        n_items=n,
+        n_sources=sources.size,
+        n_pairs=n_pairs,
+    )
+
+
+def compare_blocks(
+    model: BlockModel, source: Source, space: Space, sources: Items
+) -> Iterator[tuple[Items, Block, Block]]:
+    """Yield items with their true and modelled distances from the sources, block by block."""
+    for begin, rows in source.blocks():
+        for part in gen_batches(rows.shape[0], max(1, _PAIRS // sources.size)):
+            items = np.arange(begin + part.start, begin + part.stop)
+            yield items, np.ascontiguousarray(space.to_others(rows[part]).T), model.distances(sources, items)
+
+
 def mean_squared_error(model: Model, space: Space) -> float:
     """Return the mean squared error over all pairs of different items, whatever their number.
 
@@ -268,4 +361,4 @@ def rank_correlation(true: Block, predicted: Block) -> float:
     return float(spearmanr(true, predicted).statistic)
 
 
-__all__ = ["Report", "evaluate", "mean_squared_error"]
+__all__ = ["Report", "evaluate", "evaluate_blocks", "mean_squared_error"]

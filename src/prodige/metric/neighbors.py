@@ -13,7 +13,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 
 from prodige._validation import check_integer
-from prodige.threads import count_threads, in_parts, limit, one_thread
+from prodige.ranks import ALONE, Ranks
+from prodige.threads import count_threads, limit, one_thread
 
 Metric = str | Callable[[Any, Any], float]
 
@@ -24,6 +25,7 @@ def nearest_neighbors(
     metric: Metric = "euclidean",
     method: Literal["exact", "approximate"] = "exact",
     n_jobs: int | None = None,
+    ranks: Ranks = ALONE,
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return distances and ids of the nearest items of each but itself, shape [N, K]; an id is -1 where none was found.
 
@@ -38,6 +40,8 @@ def nearest_neighbors(
         See :func:`prodige.metric.candidates.knn`.
     n_jobs : int, optional
         Threads; all available processors when left out.
+    ranks : Ranks, optional
+        Processes that share an exact search; all of them have ``X``, and get everything that is found.
 
     Examples
     --------
@@ -55,16 +59,16 @@ def nearest_neighbors(
     if k == 0:
         return np.empty((n, 0)), np.empty((n, 0), dtype=np.int64)
     if method == "exact":
-        return exact_neighbors(X, k, metric, n_threads)
+        return exact_neighbors(X, k, metric, n_threads, ranks=ranks)
     with one_thread() if n_threads == 1 else nullcontext():
         return approximate_neighbors(X, k, metric)
 
 
 @one_thread()
 def exact_neighbors(
-    X: Any, k: int, metric: Metric, n_threads: int, block: int = 4096
+    X: Any, k: int, metric: Metric, n_threads: int, block: int = 4096, ranks: Ranks = ALONE
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return distances and ids of nearest neighbours, the same for any number of threads, shape [N, K]."""
+    """Return distances and ids of nearest neighbours, the same for any number of threads and ranks, shape [N, K]."""
 
     def of_block(rows: slice) -> tuple[NDArray[Any], NDArray[np.int64]]:
         with limit("openmp"):  # a setting of this thread alone
@@ -72,7 +76,7 @@ def exact_neighbors(
         return without_self(distance, nearest, np.arange(rows.start, rows.stop))
 
     search = NearestNeighbors(metric=metric, algorithm="brute", n_jobs=1).fit(X)
-    found = in_parts(of_block, gen_batches(X.shape[0], block), n_threads)
+    found = ranks.in_parts(of_block, list(gen_batches(X.shape[0], block)), n_threads)
     distances, ids = zip(*found, strict=True)
     return np.concatenate(distances), np.concatenate(ids)
 

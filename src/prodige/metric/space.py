@@ -19,8 +19,10 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array, gen_batches
 
+from prodige import _core
 from prodige.metric.neighbors import Metric as Metric  # of everyone who holds a space
 from prodige.metric.neighbors import nearest_neighbors
+from prodige.ranks import ALONE, Ranks
 from prodige.threads import count_threads, in_parts, one_thread, torch_threads
 
 # Distances of one block of an all-pairs pass: 64 MiB as float32.
@@ -94,7 +96,8 @@ class Space:
         """Make ready what products of matrices give distances from."""
         # |x - y|² = |x|² + |y|² - 2xy loses digits where rows are far from the origin, so that is moved first.
         points = self.points
-        rows = points - points.mean(axis=0, dtype=np.float64) if self.measure == "euclidean" else unit_rows(points)
+        self._centre = points.mean(axis=0, dtype=np.float64)
+        rows = points - self._centre if self.measure == "euclidean" else unit_rows(points)
         self._row_unit = round_unit(largest(rows))
         rows = rows if self._row_unit == 1 else rows / self._row_unit
         # In memory of torch: products have other last bits where rows do not begin at a multiple of 64 bytes.
@@ -147,9 +150,11 @@ class Space:
             return float(self.in_unit(self._row_unit).distances(rows).max()) * self._row_unit
         return float(distances_between(self.X[rows], self.X, self.metric).max())
 
-    def neighbors(self, n_neighbors: int, n_jobs: int | None = None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return distances and ids of the nearest items of each but itself, shape [N, K]."""
-        distances, ids = nearest_neighbors(self.points, n_neighbors, self.measure, n_jobs=n_jobs)
+    def neighbors(
+        self, n_neighbors: int, n_jobs: int | None = None, ranks: Ranks = ALONE
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return distances and ids of the nearest items of each but itself, shape [N, K]; ranks share the search."""
+        distances, ids = nearest_neighbors(self.points, n_neighbors, self.measure, n_jobs=n_jobs, ranks=ranks)
         return self._in_units(distances), ids
 
     def _in_units(self, distances: NDArray[Any]) -> NDArray[np.float32]:
@@ -205,12 +210,19 @@ class Space:
         """
         if self.metric == "precomputed":
             return self._in_units(Y)
+        if self.metric == "euclidean" and self._rows is not None and isinstance(Y, np.ndarray) and self._is_plain(Y):
+            rows = np.ascontiguousarray(Y - self._centre, dtype=np.float32)
+            return self._in_units(_core.measure_rows(rows, self._rows.numpy(), count_threads(self.n_jobs)))
         if self._rows is not None and isinstance(Y, np.ndarray):
             # Pair by pair, not by matrix products: no row depends on the others, to the last bit.
             distances = cdist(Y, self.X, self.metric, **self.parameters)
             return self._in_units(np.where(np.isnan(distances), 1, distances))  # nan: no direction
         with one_thread():
             return self._in_units(distances_between(Y, self.X, self.metric))
+
+    def _is_plain(self, Y: NDArray[Any]) -> bool:
+        """Whether squares of rows fit into single precision."""
+        return self._row_unit == 1 and (not Y.size or round_unit(largest(Y)) == 1)
 
     def blocks(self, sources: ArrayLike | None = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield ``(sources, distances)`` in blocks of bounded memory, over all items when ``sources`` is left out.
