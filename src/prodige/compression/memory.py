@@ -161,7 +161,7 @@ class Sizing:
         n, features, factors = self.n_items, self.n_features, self.n_factors
         landmarks = min(n_landmarks, n_sample)
         near = N_NEAR if self.has_near else 0
-        of_sample = 4 * _TABLES * landmarks + 4 * min(landmarks, 1024) + 40 * features + 2000 + 28 * near
+        of_sample = 4 * _TABLES * landmarks + 4 * min(landmarks, 1024) + 20 * features + 2000 + 28 * near
         # Codes as they come and as they are kept, twice for a moment; keys of rows, by which copies are found.
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
