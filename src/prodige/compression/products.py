@@ -48,8 +48,8 @@ Floats = NDArray[np.float64]
 N_SWEEPS = 8
 _N_LAST = 2
 
-# Landmarks that coordinates are found from (of flat spectra a thousand say little: four times as many take 4 % off the
-# error of word vectors), how many coordinates there are at most, and the least variance of one as a part of the largest:
+# Landmarks that coordinates are found from (of flat spectra a thousand say little: four thousand take 4 % off the error
+# of word vectors), how many coordinates there are at most, and the least variance of one as a part of the largest:
 # below it lies the rounding of distances.
 _N_SCALED = 4096
 _N_DIRECTIONS = 96

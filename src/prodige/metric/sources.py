@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from prodige.graph.reading import open_regular
+
 # Numbers of a block, where the source itself does not say how large one is: 16 MiB as float32.
 _BLOCK = 1 << 22
 
@@ -309,6 +311,7 @@ def is_block(rows: Any) -> bool:
 
 def open_source(path: Path) -> Source:
     """Return the rows of a file: ``.npy`` as a memory map, ``.parquet`` by batches."""
+    open_regular(path).close()  # whoever opens a pipe waits for somebody to write to it
     if path.suffix.lower() == ".npy":
         return ArraySource(np.load(path, mmap_mode="r", allow_pickle=False))
     if path.suffix.lower() == ".parquet":
