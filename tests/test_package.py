@@ -45,6 +45,7 @@ def test_public_names() -> None:
             "ProductGraph",
             "Sample",
             "__version__",
+            "estimate_memory",
             "load",
         ]
     )

@@ -190,3 +190,12 @@ def test_neighbours_are_kept_by_the_pass(rows: NDArray[np.float32], fitted: Dist
     ]
     assert recalls[0] < recalls[2]
     assert recalls[1] < recalls[2]
+
+
+def test_given_distances_cannot_be_added_to() -> None:
+    distances = np.abs(np.subtract.outer(np.arange(20.0), np.arange(20.0)))
+    compressor = DistanceCompressor(metric="precomputed", random_state=0).fit(distances)
+    assert not hasattr(compressor, "partial_fit")
+    with pytest.raises(AttributeError, match="partial_fit") as error:
+        compressor.partial_fit(distances[:2])
+    assert "use insert" in str(error.value.__cause__)

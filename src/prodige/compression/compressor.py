@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from prodige._validation import check_integer
@@ -65,6 +66,13 @@ _SAME = 1e-6
 
 # Distances of one block: 64 MiB as float32.
 _BLOCK = 1 << 24
+
+
+def has_rows(compressor: DistanceCompressor) -> bool:
+    """Say whether rows of later items are enough to add them: of given distances those among new items would lack."""
+    if compressor.metric == "precomputed":
+        raise AttributeError("partial_fit needs rows, got metric = 'precomputed'; use insert, or fit again")
+    return True
 
 
 class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -618,6 +626,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             )
         return insert_blocks(source, placing, self.verbose)
 
+    @available_if(has_rows)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None) -> DistanceCompressor:
         """Add new items to ``graph_`` without learning anything anew: what :meth:`insert` returns takes its place.
 
@@ -640,11 +649,6 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         """
         if not hasattr(self, "graph_"):
             return self.fit(X)
-        if self.metric == "precomputed":
-            raise ValueError(
-                "metric = 'precomputed': distances of the items that come later to each other are not known, so "
-                "partial_fit cannot add any; use insert, or fit again"
-            )
         self.graph_ = self.insert(X)
         return self
 

@@ -47,15 +47,15 @@ def scaling_basis(among: Floats, n_components: int) -> tuple[Floats, Floats]:
     Parameters
     ----------
     among : ndarray of float64, shape [L, L]
-        Squared distances between landmarks.
+        Squared distances between landmarks; used up, as it is large.
     n_components : int
         K; directions that the landmarks do not span are 0.
     """
     mean = among.mean(axis=1)
-    centred = -among  # from here on in place: this is large
-    centred += mean[:, None]
-    centred += mean[None] - mean.mean()
-    centred /= 2
+    centred = among  # in place
+    centred -= mean[:, None]
+    centred -= mean[None] - mean.mean()
+    centred *= -0.5
     values, vectors = largest_eigenvectors(centred, n_components)
     # Distances in single precision leave directions of rounding, which would be divided by next to nothing.
     real = values > 1e-6 * max(values[0], np.finfo(np.float64).tiny)
