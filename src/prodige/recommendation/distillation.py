@@ -28,7 +28,7 @@ from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
 from prodige.threads import count_threads, one_thread
 
-_N_TRIALS = 20  # at most
+_N_TRIALS = 16  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
 _RANK_SHARE = 0.4  # of the root of the number of users and items, at most, is the rank to begin with

@@ -19,7 +19,7 @@ from prodige.recommendation.sides import Floats, Sides
 _N_HELD_OUT = 8000  # interactions that settings are judged by
 _MOST_SHARE = 0.1  # of a user's interactions that are held out
 _MOST_INTERACTIONS = 1_500_000  # of the users that are looked at
-_MOST_USERS = 40_000  # that codes are tried on
+_MOST_USERS = 8000  # that codes are tried on
 _BLOCK = 1 << 22  # scores at a time
 _N_SAMPLED = 100
 _LENGTHS = (5, 10)  # of sampled lists
