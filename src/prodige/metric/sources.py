@@ -311,12 +311,13 @@ def is_block(rows: Any) -> bool:
 
 def open_source(path: Path) -> Source:
     """Return the rows of a file: ``.npy`` as a memory map, ``.parquet`` by batches."""
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".parquet"):
+        raise ValueError(f"{path} must end in .npy or .parquet to be read by blocks; other data can be given as blocks")
     open_regular(path).close()  # whoever opens a pipe waits for somebody to write to it
-    if path.suffix.lower() == ".npy":
+    if suffix == ".npy":
         return ArraySource(np.load(path, mmap_mode="r", allow_pickle=False))
-    if path.suffix.lower() == ".parquet":
-        return ParquetSource(path)
-    raise ValueError(f"{path} must end in .npy or .parquet to be read by blocks; other data can be given as blocks")
+    return ParquetSource(path)
 
 
 def as_rows(block: Any) -> Any:
