@@ -8,20 +8,13 @@ vocabulary is kept, and what shares a bucket shares a weight.
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from typing import Any
 
 from prodige._validation import check_integer
-from prodige.text.labels import check_labels
-from prodige.text.vocabulary import Vocabulary, check_texts
-from prodige.threads import one_thread
+from prodige.baselines.linear_text import LinearTextClassifier
 
 
-class HashedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HashedClassifier(LinearTextClassifier):
     """A linear classifier over hashed words and pairs of words: a stand-in for fastText, which it is not.
 
     Parameters
@@ -43,39 +36,8 @@ class HashedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_buckets = n_buckets
         self.C = C
 
-    def fit(self, texts: Any, y: ArrayLike) -> Self:
-        """Learn from texts and their classes."""
+    def _vectorizer(self, **tokens: Any) -> Any:
         from sklearn.feature_extraction.text import HashingVectorizer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
 
-        check_integer("n_buckets", self.n_buckets, 2, 2**30)
-        documents = check_texts(texts)
-        labels, classes = check_labels(y, len(documents))
-        pipeline = make_pipeline(
-            HashingVectorizer(
-                tokenizer=Vocabulary(["-"]).tokenize,
-                token_pattern=None,
-                lowercase=False,
-                ngram_range=(1, 2),
-                n_features=self.n_buckets,
-                alternate_sign=False,
-            ),
-            LogisticRegression(C=self.C, max_iter=1000),
-        )
-        with one_thread():
-            pipeline.fit(documents, classes)
-        self.__dict__.update(classes_=labels, _pipeline=pipeline)
-        return self
-
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the most probable class of each text."""
-        check_is_fitted(self, "classes_")
-        return np.asarray(self.classes_[self._pipeline.predict(check_texts(texts))])
-
-    @property
-    def n_numbers(self) -> int:
-        """Numbers that predicting takes: weights and bias."""
-        check_is_fitted(self, "classes_")
-        regression = self._pipeline[-1]
-        return int(regression.coef_.size + regression.intercept_.size)
+        n_buckets = check_integer("n_buckets", self.n_buckets, 2, 2**30)
+        return HashingVectorizer(ngram_range=(1, 2), n_features=n_buckets, alternate_sign=False, **tokens)

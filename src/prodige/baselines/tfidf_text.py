@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
-
-from prodige.text.labels import check_labels
-from prodige.text.vocabulary import Vocabulary, check_texts
-from prodige.threads import one_thread
+from prodige.baselines.linear_text import LinearTextClassifier
 
 
-class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TfidfClassifier(LinearTextClassifier):
     """A linear classifier over tf-idf weights: what small text models should be honest about.
 
     Parameters
@@ -39,38 +32,14 @@ class TfidfClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.pairs = pairs
         self.C = C
 
-    def fit(self, texts: Any, y: ArrayLike) -> Self:
-        """Learn from texts and their classes."""
+    def _vectorizer(self, **tokens: Any) -> Any:
         from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
 
-        documents = check_texts(texts)
-        labels, classes = check_labels(y, len(documents))
-        pipeline = make_pipeline(
-            TfidfVectorizer(
-                tokenizer=Vocabulary(["-"]).tokenize,
-                token_pattern=None,
-                lowercase=False,
-                ngram_range=(1, 2 if self.pairs else 1),
-                max_features=self.max_features,
-                sublinear_tf=True,
-            ),
-            LogisticRegression(C=self.C, max_iter=1000),
+        return TfidfVectorizer(
+            ngram_range=(1, 2 if self.pairs else 1), max_features=self.max_features, sublinear_tf=True, **tokens
         )
-        with one_thread():
-            pipeline.fit(documents, classes)
-        self.__dict__.update(classes_=labels, _pipeline=pipeline)
-        return self
-
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the most probable class of each text."""
-        check_is_fitted(self, "classes_")
-        return np.asarray(self.classes_[self._pipeline.predict(check_texts(texts))])
 
     @property
     def n_numbers(self) -> int:
-        """Numbers that predicting takes: weights, and how rare each feature is."""
-        check_is_fitted(self, "classes_")
-        regression = self._pipeline[-1]
-        return int(regression.coef_.size + regression.intercept_.size + regression.n_features_in_)
+        """Numbers that predicting takes: weights and bias, and how rare each feature is."""
+        return super().n_numbers + int(self._pipeline[-1].n_features_in_)

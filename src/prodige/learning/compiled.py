@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 from weakref import WeakValueDictionary
@@ -38,7 +39,7 @@ class Tape(Protocol):
         """Return the gradients of parameters by that of the answer: zeros where there is none."""
 
 
-class Operable(nn.Module):
+class Operable(nn.Module, ABC):
     """A module that answers through an operator, which finds it by a number; every copy has one of its own.
 
     The number is a tensor, so that one compiled program serves all modules of the same shapes.
@@ -60,19 +61,19 @@ class Operable(nn.Module):
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._enroll()
 
+    @abstractmethod
     def _answer(
         self, inputs: Sequence[torch.Tensor], parameters: Parameters, seed: int | None, learning: bool
     ) -> tuple[torch.Tensor, Tape | None]:
         """Return the answer, and what its backward pass needs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _holding(self, inputs: Sequence[torch.Tensor], parameters: Parameters, again: bool) -> Self:
         """Return this module, or one aside of it where tensors are not its own, or to answer once more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw_seed(self) -> int | None:
         """Return what the next random graphs are drawn by; None where nothing is random."""
-        raise NotImplementedError
 
 
 class Ticket(NamedTuple):
