@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
+.PHONY: demo test search test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
@@ -12,6 +12,10 @@ demo: $(VENV)/installed
 # One worker for each processor, with one thread of linear algebra each: they would only wait for each other.
 test: $(VENV)/installed core-test browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+# New examples for every property, more of them than usual. What is found becomes a test of its own.
+search: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m hypothesis --hypothesis-profile search tests
 
 # What compares results again, with other kernels of torch and of the core; those of the core have the same bits.
 repeat: $(VENV)/installed

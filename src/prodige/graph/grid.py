@@ -96,6 +96,9 @@ class Grid:
         least = as_float32("values", float(numbers.min(initial=np.inf))) if numbers.size else 0.0
         greatest = as_float32("values", float(numbers.max(initial=-np.inf))) if numbers.size else 0.0
         step = as_float32("the step between values", (greatest - least) / (2**bits - 1))
+        # Among the least numbers of float32 the nearest step may be far too short for the last level to reach the end.
+        if greatest - (least + step * (2**bits - 1)) > step / 2:
+            step = float(np.nextafter(np.float32(step), np.float32(np.inf)))
         with np.errstate(over="ignore"):
             levels = np.rint((numbers - least) / step) if step > 0 else np.zeros(numbers.shape)
         return cls(np.clip(levels, 0, 2**bits - 1).astype(np.uint16), bits, least, step)
