@@ -8,8 +8,8 @@ all of them together, since near ones that move on their own push each other eve
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +17,10 @@ Floats = NDArray[np.float64]
 _DAMPING = 1e-3
 _LEAST_DAMPING = 1e-6
 _N_TRIALS = 6
+
+# How closely a step is solved for: what it is a step towards is an approximation itself.
+_PRECISION = 1e-3
+_MOST_ITERATIONS = 60
 
 # Squared distances below this part of the largest have no direction.
 _TINY = 1e-12
@@ -76,14 +80,9 @@ def move_hubs(positions: Floats, residuals: Floats, weights: Floats, power: floa
 
     best, damping = loss(positions), _DAMPING
     for _ in range(n_steps):
-        gradient, hessian = slopes(positions, weight, wish, power)
-        diagonal = np.einsum("ii->i", hessian)
-        curvature = diagonal + diagonal.mean()  # hubs that nobody is at stay where they are
-        start = diagonal.copy()
+        gradient, stiffness = slopes(positions, weight, wish, power)
         for _ in range(_N_TRIALS):
-            diagonal[:] = start + damping * curvature
-            step = scipy.linalg.solve(hessian, gradient.ravel(), assume_a="pos", check_finite=False)
-            moved = positions - step.reshape(positions.shape)
+            moved = positions - newton_step(positions, gradient, stiffness, damping)
             if (now := loss(moved)) < best:
                 positions, best, damping = moved, now, max(damping / 4, _LEAST_DAMPING)
                 break
@@ -94,22 +93,49 @@ def move_hubs(positions: Floats, residuals: Floats, weights: Floats, power: floa
 
 
 def slopes(positions: Floats, weight: Floats, wish: Floats, power: float) -> tuple[Floats, Floats]:
-    """Return the gradient of half the squared error by every coordinate, and the Gauss–Newton matrix."""
-    n_hubs, n_dimensions = positions.shape
+    """Return the gradient of half the squared error by every coordinate, and how stiff each pair of hubs is.
+
+    In the Gauss–Newton matrix a pair of hubs counts by its stiffness, along the line between the two.
+    """
     squares = distance_powers(positions, 2.0)
     squares = np.maximum(squares, max(_TINY * squares.max(), np.finfo(np.float64).tiny))
     slope = power * squares ** (power / 2 - 1)
     np.fill_diagonal(slope, 0)
     pull = weight * (distance_powers(positions, power) - wish) * slope
     gradient = pull.sum(axis=1)[:, None] * positions - pull @ positions
-    stiffness = weight * slope**2
-    hessian = np.empty((n_hubs, n_dimensions, n_hubs, n_dimensions))
-    rows = np.arange(n_hubs)
+    return gradient, weight * slope**2
+
+
+def newton_step(positions: Floats, gradient: Floats, stiffness: Floats, damping: float) -> Floats:
+    """Return the damped Gauss–Newton step, by conjugate gradients: the matrix itself would take (H k)² numbers."""
+    n_hubs, n_dimensions = positions.shape
+    # The part of the matrix that a hub has with itself, and what all hubs have to be invertible.
+    own = np.empty((n_hubs, n_dimensions, n_dimensions))
+    total = stiffness.sum(axis=1)
+    mean = stiffness @ positions
     for a in range(n_dimensions):
-        along = positions[:, None, a] - positions[None, :, a]
         for b in range(a + 1):
-            block = stiffness * along * (positions[:, None, b] - positions[None, :, b])
-            hessian[:, a, :, b] = hessian[:, b, :, a] = -block
-            hessian[rows, a, rows, b] = hessian[rows, b, rows, a] = block.sum(axis=1)
+            products = positions[:, a] * positions[:, b]
+            across = positions[:, a] * mean[:, b] + positions[:, b] * mean[:, a]
+            own[:, a, b] = own[:, b, a] = total * products - across + stiffness @ products
+    diagonal = np.einsum("haa->ha", own).copy()
+    damped = damping * (diagonal + diagonal.mean())  # hubs that nobody is at stay where they are
+    inverse = np.linalg.inv(own + damped[:, :, None] * np.eye(n_dimensions))
+
+    def times(flat: Floats) -> Floats:
+        step = flat.reshape(positions.shape)
+        along = (positions * step).sum(axis=1)
+        # Of a pair: its stiffness, times how much longer the line between the two becomes.
+        longer = stiffness * (along[:, None] + along - positions @ step.T - step @ positions.T)
+        result = longer.sum(axis=1)[:, None] * positions - longer @ positions + damped * step
+        return np.asarray(result.ravel())
+
     size = n_hubs * n_dimensions
-    return gradient, hessian.reshape(size, size)
+    matrix = LinearOperator((size, size), matvec=times, dtype=np.float64)
+    blocks = LinearOperator(
+        (size, size),
+        matvec=lambda flat: np.einsum("hab,hb->ha", inverse, flat.reshape(positions.shape)).ravel(),
+        dtype=np.float64,
+    )
+    step, _ = cg(matrix, gradient.ravel(), rtol=_PRECISION, maxiter=_MOST_ITERATIONS, M=blocks)
+    return np.asarray(step.reshape(positions.shape))

@@ -48,6 +48,9 @@ Floats = NDArray[np.float64]
 N_SWEEPS = 8
 _N_LAST = 2
 
+# Rounds of k-means that items get their first codes by.
+_N_ROUNDS = 30
+
 # Landmarks that coordinates are found from (of flat spectra a thousand say little: four thousand take 4 % off the error
 # of word vectors), how many coordinates there are at most, and the least variance of one as a part of the largest:
 # below it lies the rounding of distances.
@@ -263,7 +266,14 @@ class ProductFit:
             group, n_hubs = places[:, self.plan.directions[m]], self.plan.n_hubs[m]
             # Errors in a direction matter by its variance as well: see the plan.
             stretched = torch.from_numpy(np.ascontiguousarray(group * group.std(axis=0), dtype=np.float32))
-            cluster = cluster_in_parts(stretched, n_hubs, np.random.RandomState(seeds[m]), self.n_jobs)
+            cluster = cluster_in_parts(
+                stretched,
+                n_hubs,
+                np.random.RandomState(seeds[m]),
+                self.n_jobs,
+                n_rounds=_N_ROUNDS,
+                init="k-means++",
+            )
             count = np.bincount(cluster, minlength=n_hubs)
             sums = np.stack([np.bincount(cluster, column, n_hubs) for column in group.T], axis=1)
             return cluster.astype(np.uint16), shrink * sums / np.maximum(count, 1)[:, None]
