@@ -19,8 +19,8 @@ search: $(VENV)/installed
 
 # What compares results again, with other kernels of torch and of the core; those of the core have the same bits.
 repeat: $(VENV)/installed
-	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest --numprocesses auto -m repeatable
-	OMP_NUM_THREADS=1 PRODIGE_CPU_CAPABILITY=default $(BIN)/python -m pytest --numprocesses auto -m repeatable
+	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default PRODIGE_CPU_CAPABILITY=default \
+		$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m repeatable
 	$(BIN)/python tools/digests.py > build/digests
 	PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py | diff build/digests -
 

@@ -59,7 +59,7 @@ def measure(estimator: str, sparse: bool, rounds: int) -> dict[str, Any]:
     step()
     sources = np.arange(N_SOURCES, dtype=np.int32) * 17
     probability = embedding.probability.detach().numpy()
-    engine = embedding._engine(None)
+    engine = embedding._prepare(None).engine
     search, whole = best_of(rounds, lambda: engine.search_sampled(sources, probability, 1, None), step)
     return {
         "estimator": estimator,

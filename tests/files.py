@@ -6,7 +6,9 @@ import functools
 import hashlib
 import json
 import lzma
+import math
 import struct
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,22 @@ HUGE = 2**62
 
 # Numbers that a header may claim, and what is no number at all.
 CLAIMS: list[Any] = [-1, 0, 1, 2, 3, 8, 2**22, 2**26, 2**31 - 2, 2**31, HUGE, 1.5, 1e308, True, None, "3", [], {}]
+
+# Both ends and weights of three edges that no graph of three vertices has, and what is said of them.
+NO_GRAPH: list[tuple[list[Any], str]] = [
+    ([-1, 0, 1, 1, 2, 2, 1, 2, 3], r"edge 0, i = -1, .*does not join two vertices i < j of 0 to 2"),
+    ([0, 0, 1, 1, 2, 3, 1, 2, 3], "edge 2, .*does not join"),
+    ([0, 0, 1, 1, 2, 2**31 - 1, 1, 2, 3], "edge 2, .*does not join"),
+    ([0, 0, 2, 1, 2, 2, 1, 2, 3], "edge 2, .*does not join"),
+    ([0, 0, 2, 1, 2, 1, 1, 2, 3], "edge 2, .*does not join"),
+    ([0, 0, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
+    ([0, 0, 1, 2, 1, 2, 1, 2, 3], "edge 1, .*repeated or out of order"),
+    ([0, 1, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
+    ([0, 0, 1, 1, 2, 2, 1, -2, 3], "edge 1, .*weight = -2.0, .*negative or not finite"),
+    ([0, 0, 1, 1, 2, 2, -0.0, 2, 3], "edge 0, .*weight = -0.0, .*negative"),
+    ([0, 0, 1, 1, 2, 2, 1, 2, math.nan], "edge 2, .*not finite"),
+    ([0, 0, 1, 1, 2, 2, 1, math.inf, 3], "edge 1, .*not finite"),
+]
 
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 2**23}]
 
@@ -187,6 +205,18 @@ def refused(path: Path, data: bytes, match: str | None = None, load: Callable[[P
     assert str(path) in message
     assert "\n" not in message
     return message
+
+
+def refused_without_belief(path: Path, data: bytes) -> None:
+    """Loading refuses the file for its header, and takes no memory for counts that the file does not bear out."""
+    tracemalloc.start()
+    try:
+        refused(path, data, "header|need .* bytes")
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(FileFormatError):
+        container.describe(path)
 
 
 def is_refused(path: Path, data: bytes, load: Callable[[Path], Any] = Graph.load) -> bool:

@@ -552,12 +552,13 @@ def state(compressor: DistanceCompressor) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "where",
     [
-        "compressor.natural_unit",
-        "compressor.find_copies",
+        "run.natural_unit",
+        "run.find_copies",
         "selection.fit_hubs",
         "selection.Landmarks.draw",
-        "compressor.DistanceCompressor._leave_unit",
-        "compressor.Graph.from_edges",
+        "run.rescale_graph",
+        "units.Graph.from_edges",
+        "compressor.DistanceCompressor._become",
     ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

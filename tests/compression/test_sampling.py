@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from prodige import DistanceCompressor, ProductGraph, estimate_memory
 from prodige.compression import memory, sampling
+from prodige.compression.run import Run
 from prodige.compression.streaming import assign_blocks
 from prodige.metric.evaluation import evaluate
 from prodige.metric.sources import as_source
@@ -51,7 +52,7 @@ def fitted(rows: NDArray[np.float32]) -> DistanceCompressor:
 
 
 def test_it_is_as_good_as_a_whole_fit(fitted: DistanceCompressor, rows: NDArray[np.float32]) -> None:
-    assert not fitted._sizing(rows).is_whole
+    assert not Run(fitted, 0.0).estimate(*rows.shape).is_whole
     graph = fitted.graph_
     assert isinstance(graph, ProductGraph)
     assert graph.n_items == N
@@ -135,7 +136,7 @@ def test_any_metric_will_do(metric: Any, rows: NDArray[np.float32]) -> None:
             patch.setattr(sampling, "ANCHORS", 64)
         limit = estimate_memory(*X.shape, bits_per_item=48).bytes - 1
         model = DistanceCompressor(**SETTINGS | {"bits_per_item": 48, "memory_limit": limit}, metric=metric)
-        assert not model._sizing(X).is_whole
+        assert not Run(model, 0.0).estimate(*X.shape).is_whole
         model.fit([X[:100], X[100:]])
     report = evaluate(model.graph_, Space(X, metric), n_sources=200, random_state=0)
     assert report.explained > 0.6

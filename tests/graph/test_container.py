@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from files import HUGE, assemble, compressed, damaged, entry, is_refused, parts, refused
+from files import HUGE, assemble, compressed, damaged, entry, is_refused, parts, refused, refused_without_belief
 from prodige import Graph
 from prodige.graph import container
 from prodige.graph.container import FileFormatError, pack_texts, read, size, unpack_texts, write
@@ -212,14 +212,7 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_headers_that_lie_are_refused(path: Path, attack: str) -> None:
     header, body = parts()
     data = assemble(HEADERS[attack](header), body)
-    tracemalloc.start()
-    try:
-        refused(path, data, "header|need .* bytes")
-        assert tracemalloc.get_traced_memory()[1] < 2**27  # counts are not believed before the file bears them out
-    finally:
-        tracemalloc.stop()
-    with pytest.raises(FileFormatError):
-        container.describe(path)
+    refused_without_belief(path, data)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

@@ -5,18 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from files import assemble, is_refused, old_packed_parts, old_parts, old_sections, refused
+from files import (
+    NO_GRAPH,
+    assemble,
+    is_refused,
+    old_packed_parts,
+    old_parts,
+    old_sections,
+    refused,
+    refused_without_belief,
+)
 from prodige import Graph
 from prodige.graph import container
-from prodige.graph.container import FileFormatError
 from prodige.graph.legacy import packed_sections, packing_of
 
 HUGE = 2**62
@@ -89,14 +95,7 @@ HEADERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_headers_that_lie_are_refused(path: Path, attack: str) -> None:
     header, body = old_parts()
     data = assemble(HEADERS[attack](header), body, version=1)
-    tracemalloc.start()
-    try:
-        refused(path, data, "header|need .* bytes")
-        assert tracemalloc.get_traced_memory()[1] < 2**27  # counts are not believed before the file bears them out
-    finally:
-        tracemalloc.stop()
-    with pytest.raises(FileFormatError):
-        container.describe(path)
+    refused_without_belief(path, data)
 
 
 @pytest.mark.parametrize("section", [0, 1, 2])
@@ -193,23 +192,7 @@ def test_header_length_is_not_believed(path: Path) -> None:
         refused(path, data + hashlib.sha256(data).digest(), "header|ends too early")
 
 
-@pytest.mark.parametrize(
-    ("values", "match"),
-    [
-        ([-1, 0, 1, 1, 2, 2, 1, 2, 3], r"edge 0, i = -1, .*does not join two vertices i < j of 0 to 2"),
-        ([0, 0, 1, 1, 2, 3, 1, 2, 3], "edge 2, .*does not join"),
-        ([0, 0, 1, 1, 2, 2**31 - 1, 1, 2, 3], "edge 2, .*does not join"),
-        ([0, 0, 2, 1, 2, 2, 1, 2, 3], "edge 2, .*does not join"),
-        ([0, 0, 2, 1, 2, 1, 1, 2, 3], "edge 2, .*does not join"),
-        ([0, 0, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
-        ([0, 0, 1, 2, 1, 2, 1, 2, 3], "edge 1, .*repeated or out of order"),
-        ([0, 1, 0, 1, 2, 2, 1, 2, 3], "edge 2, .*repeated or out of order"),
-        ([0, 0, 1, 1, 2, 2, 1, -2, 3], "edge 1, .*weight = -2.0, .*negative or not finite"),
-        ([0, 0, 1, 1, 2, 2, -0.0, 2, 3], "edge 0, .*weight = -0.0, .*negative"),
-        ([0, 0, 1, 1, 2, 2, 1, 2, np.nan], "edge 2, .*not finite"),
-        ([0, 0, 1, 1, 2, 2, 1, np.inf, 3], "edge 1, .*not finite"),
-    ],
-)
+@pytest.mark.parametrize(("values", "match"), NO_GRAPH)
 def test_edges_that_no_graph_has_are_refused(path: Path, values: list[Any], match: str) -> None:
     header, _ = old_parts()
     refused(path, assemble(header, struct.pack("<6i3f", *values), version=1), match)

@@ -72,7 +72,7 @@ def test_each_estimator_has_the_same_bits_for_any_number_of_threads(estimator: s
         result = fit(
             embedding, lambda m, s: (m(s) - 1).square().mean(1), 3, optimizer=optimizer, lambda_=0.01, random_state=3
         )
-        assert embedding._engine(None).threads(n_jobs, 32) == n_jobs
+        assert embedding._prepare(None).engine.threads(n_jobs, 32) == n_jobs
         results.append((embedding.state_dict(), [record.loss for record in result.history_]))
     for state, losses in results[1:]:
         assert losses == results[0][1]

@@ -1,4 +1,4 @@
-"""VectorTextClassifier: the same network over ordinary word vectors."""
+"""VectorTextClassifier: the paper's network over ordinary word vectors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from prodige.graph import container
 from prodige.progress import Callback
 from prodige.text.paper.base import TEACHER_RATE, TextClassifier
 from prodige.text.paper.codec import alphabetical
-from prodige.text.paper.distillation import take_over, task_vectors
+from prodige.text.paper.distillation import take_over, task_vectors, token_weights
 from prodige.text.paper.network import Corpus, TextNetwork
 from prodige.text.vocabulary import PADDING, SPECIAL
 from prodige.text.wordvectors import WordVectors
 
-_POWER = 0.75
 # Rates of learning: of vectors that are trained directly, where 4e-3 was worse in 18 dimensions on texts held out of
 # IMDB's training part; and of short ones that start close to where they should be, where of 1e-3 to 4e-3 this was the
 # best in 8 dimensions on blocks that share few films with the rest.
@@ -42,10 +41,10 @@ class VectorTextClassifier(TextClassifier):
         How coordinates are kept: as float32 (32), or rounded to 2 to 8 bits at the end of the fit, with filters in 8.
     distill : int, optional
         Train a network over vectors of this length first, keep the main directions of what its filters see of the
-        words, and train on: what :class:`prodige.GraphTextClassifier` does, with vectors in the place of the graph.
-        None trains the vectors directly.
+        words, and train on: what :class:`prodige.text.paper.AnchorTextClassifier` does, with vectors in the place of
+        the graph. None trains the vectors directly.
     max_vocabulary, vectors, n_filters, kernel_size, n_epochs, validation_fraction, class_weight
-        As in :class:`prodige.GraphTextClassifier`.
+        As in :class:`prodige.text.paper.AnchorTextClassifier`.
     random_state, n_jobs, verbose, callbacks
         As there.
 
@@ -99,15 +98,12 @@ class VectorTextClassifier(TextClassifier):
         start = self._word_vectors(corpus, random, self.distill or self.n_components)
         rate = _DIRECT_RATE if self.distill is None else TEACHER_RATE
         network = self._train_on_vectors(start, corpus, classes, random, rate)
-        weights = np.maximum(np.bincount(corpus.tokens, minlength=len(self.vocabulary_)), 1.0) ** _POWER
-        weights[PADDING] = 0
+        weights = token_weights(corpus, len(self.vocabulary_))
         if self.distill is not None:
             network = self._shorten(network, weights)
             if self.stopped_ == "finished":
-                training = self._training("short vectors", corpus, classes, random, warm=True)
-                network = training.run(network, [{"params": network.parameters(), "lr": _RATE}])
-                if training.interrupted:
-                    self.stopped_ = "interrupt"
+                groups = [{"params": network.parameters(), "lr": _RATE}]
+                network = self._train("short vectors", network, groups, corpus, classes, random, warm=True)
         embedding = network.embedding
         assert isinstance(embedding, nn.Embedding)
         self._codes: dict[str, NDArray[Any]] = {}
@@ -133,7 +129,7 @@ class VectorTextClassifier(TextClassifier):
 
     @property
     def size_bytes(self) -> int:
-        """Size of all that predicting takes, packed as :meth:`prodige.GraphTextClassifier.save` packs its own."""
+        """Size of all that predicting takes, packed as the model with a graph packs its own."""
         check_is_fitted(self, "network_")
         state: dict[str, NDArray[Any]] = {name: values.numpy() for name, values in self.network_.state_dict().items()}
         state |= self._codes

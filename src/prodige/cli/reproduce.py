@@ -80,6 +80,9 @@ class Budget(StrEnum):
     eight = "8"
 
 
+DATASET = typer.Option(
+    None, help="May be given several times; all that are available when left out.", show_default=False
+)
 DATA_DIR = typer.Option(
     None, metavar="FOLDER", help="Where the data are, instead of PRODIGE_DATA or a download.", show_default=False
 )
@@ -113,6 +116,12 @@ def seeds(default: int) -> Any:
     return typer.Option(default, "--seeds", min=1, help="Fits of each method that depends on a seed.")
 
 
+def bits_per(what: str, usual: str) -> Any:
+    """Declare budgets in bits."""
+    told = f"Bits per {what}. May be given several times; {usual} when left out."
+    return typer.Option(None, "--budget", "-n", min=4, help=told, show_default=False)
+
+
 @app.command()
 @clean_errors()
 def sanity(
@@ -144,9 +153,7 @@ def sanity(
 @app.command()
 @clean_errors()
 def table1(
-    dataset: list[Name] | None = typer.Option(
-        None, help="May be given several times; all that are available when left out.", show_default=False
-    ),
+    dataset: list[Name] | None = DATASET,
     budget: list[Budget] | None = BUDGET,
     data_dir: Path | None = DATA_DIR,
     n_seeds: int = seeds(3),
@@ -227,28 +234,19 @@ def table3(
     tables = Tables(experiment, choose_methods(methods, experiment.METHODS), n_seeds, jobs, output, as_json)
     tables.make_folder()
     result, _ = go_on(tables, datasets.load_texts(dataset.value, data_dir), again)
-    if not as_json:
+    if as_json:
+        typer.echo(json.dumps({"results": [result]}))
+    else:
         print_wide_table(
             experiment.HEADERS, experiment.cells(result), experiment.title(result), experiment.notes(result)
         )
-    if as_json:
-        typer.echo(json.dumps({"results": [result]}))
 
 
 @app.command()
 @clean_errors()
 def bits(
-    dataset: list[FamilyName] | None = typer.Option(
-        None, help="May be given several times; all that are available when left out.", show_default=False
-    ),
-    budget: list[int] | None = typer.Option(
-        None,
-        "--budget",
-        "-n",
-        min=4,
-        help="Bits per item. May be given several times; 16, 24, 32, 48, 64, 96 and 128 when left out.",
-        show_default=False,
-    ),
+    dataset: list[FamilyName] | None = DATASET,
+    budget: list[int] | None = bits_per("item", "16, 24, 32, 48, 64, 96 and 128"),
     data_dir: Path | None = DATA_DIR,
     n_seeds: int = seeds(1),
     methods: str = typer.Option(
@@ -272,28 +270,14 @@ def bits(
     groups = {"ours": ",".join(experiment.OURS), "peers": ",".join(experiment.PEERS)}
     chosen = choose_methods(groups.get(methods, methods), tuple(experiment.METHODS))
     tables = Tables(experiment, chosen, n_seeds, jobs, output, as_json)
-    tables.make_folder()
-    data, missing = load(dataset, FamilyName, lambda name: families.load(name, data_dir))
-    show_notes(missing, as_json)
-    results = [make_by_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
-    if as_json:
-        typer.echo(json.dumps({"results": results, "notes": missing}))
+    make_all_by_bits(tables, dataset, FamilyName, lambda name: families.load(name, data_dir), budget, again)
 
 
 @app.command()
 @clean_errors()
 def recommendation_bits(
-    dataset: list[InteractionsName] | None = typer.Option(
-        None, help="May be given several times; all that are available when left out.", show_default=False
-    ),
-    budget: list[int] | None = typer.Option(
-        None,
-        "--budget",
-        "-n",
-        min=4,
-        help="Bits per user and item. May be given several times; 16, 32, 64, 128 and 256 when left out.",
-        show_default=False,
-    ),
+    dataset: list[InteractionsName] | None = DATASET,
+    budget: list[int] | None = bits_per("user and item", "16, 32, 64, 128 and 256"),
     data_dir: Path | None = DATA_DIR,
     n_seeds: int = seeds(1),
     methods: str = typer.Option(
@@ -316,12 +300,9 @@ def recommendation_bits(
 
     chosen = choose_methods(methods, tuple(experiment.METHODS))
     tables = Tables(experiment, chosen, n_seeds, jobs, output, as_json)
-    tables.make_folder()
-    data, missing = load(dataset, InteractionsName, lambda name: datasets.load_interactions(name, data_dir))
-    show_notes(missing, as_json)
-    results = [make_by_bits(tables, one, sorted(set(budget or experiment.BUDGETS)), again) for one in data]
-    if as_json:
-        typer.echo(json.dumps({"results": results, "notes": missing}))
+    make_all_by_bits(
+        tables, dataset, InteractionsName, lambda name: datasets.load_interactions(name, data_dir), budget, again
+    )
 
 
 @app.command()
@@ -472,6 +453,24 @@ def go_on(
         result: dict[str, Any] = experiment.run(data, *budgets, plan, known, keep, again)
     keep(result)
     return result, path
+
+
+def make_all_by_bits(
+    tables: Tables,
+    names: Sequence[Any] | None,
+    every: type[StrEnum],
+    read: Callable[[str], Family | Interactions],
+    budgets: list[int] | None,
+    again: bool,
+) -> None:
+    """Make the tables of all data sets that are asked for, in the budgets that are, or the usual ones."""
+    tables.make_folder()
+    data, missing = load(names, every, read)
+    show_notes(missing, tables.as_json)
+    chosen = sorted(set(budgets or tables.experiment.BUDGETS))
+    results = [make_by_bits(tables, one, chosen, again) for one in data]
+    if tables.as_json:
+        typer.echo(json.dumps({"results": results, "notes": missing}))
 
 
 def make_by_bits(tables: Tables, data: Family | Interactions, budgets: list[int], again: bool) -> dict[str, Any]:

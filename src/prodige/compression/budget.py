@@ -24,6 +24,9 @@ _HUB_BITS = 7
 _HEADER = 420
 _PLACES_HEADER = 64
 
+# The budget where none is given, in numbers an item.
+_NUMBERS = 4.0
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -46,6 +49,19 @@ class Budget:
 
     numbers: float | None = None
     bits: float | None = None
+
+    @classmethod
+    def asked(cls, numbers_per_item: float | None, bits_per_item: float | None) -> Budget:
+        """Return the budget that a user asked for, 4 numbers an item where it is neither.
+
+        Examples
+        --------
+        >>> from prodige.compression.budget import Budget
+        >>> Budget.asked(None, None), Budget.asked(None, 64)
+        (Budget(numbers=4.0, bits=None), Budget(numbers=None, bits=64))
+        """
+        is_given = numbers_per_item is not None or bits_per_item is not None
+        return cls(numbers_per_item if is_given else _NUMBERS, bits_per_item)
 
     def allows(self, graph: AnyGraph) -> bool:
         """Whether a graph is within the budget."""

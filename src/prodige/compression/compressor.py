@@ -7,62 +7,40 @@ better on pairs set aside. New items are attached to it (:mod:`prodige.compressi
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import check_integer
 from prodige.compression import saving
 from prodige.compression.assignment import ProductOutOfSample
-from prodige.compression.budget import Budget, check_structure
-from prodige.compression.checkpoints import Checkpoint, Fit, check_checkpoint
-from prodige.compression.hubs import check_memory, most_hubs
-from prodige.compression.memory import Estimate, Sizing, parse_bytes
-from prodige.compression.neighbors import looks_local
-from prodige.compression.objective import Objective, near_weight
-from prodige.compression.out_of_sample import FromAnchors, OutOfSample
-from prodige.compression.sampling import Sample, check_sampled, fit_sampled
-from prodige.compression.selection import Selection
-from prodige.compression.sharing import SharedSource, check_alike, digest_of
+from prodige.compression.budget import Budget
+from prodige.compression.objective import Objective
+from prodige.compression.out_of_sample import FromAnchors, OutOfSample, rows_of
+from prodige.compression.parameters import check_data, check_shared, find_budget, settings_of
+from prodige.compression.run import Fitted, Run
+from prodige.compression.scoring import are_same, score_pairs, score_rows
+from prodige.compression.sharing import SharedSource, check_alike
 from prodige.compression.streaming import insert_blocks
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
-from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
 from prodige.graph.product import ProductGraph
-from prodige.metric.duplicates import add_copies, find_copies, row_keys, source_keys
-from prodige.metric.sources import Source, as_source, is_in_blocks
-from prodige.metric.space import Metric, Space, check_metric, in_units, largest, natural_unit
-from prodige.progress import Callback, Record, check_callbacks
-from prodige.ranks import ALONE, Ranks
+from prodige.metric.sources import as_source, is_in_blocks
+from prodige.metric.space import Metric, Space
+from prodige.progress import Callback
+from prodige.ranks import Ranks
 from prodige.refitting import refitting
-from prodige.threads import count_threads, one_thread
-
-# The budget where none is given, in numbers an item.
-_NUMBERS = 4.0
-
-# Items whose distances say where a new one belongs, and what `transform` measures to.
-_N_ANCHORS = 256
-
-# Items that say whether a graph of neighbours may suit many more.
-_N_LOOKED_AT = 20_000
-
-# Pairs that a score is made of, at most: all of 65,536 items.
-_MOST_SCORED = 1 << 32
-
-# By how much data may differ and still be the same, as a part of the largest number: rounding to single precision.
-_SAME = 1e-6
+from prodige.threads import one_thread
 
 # Distances of one block: 64 MiB as float32.
 _BLOCK = 1 << 24
@@ -238,7 +216,8 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             If another process of the group failed or is gone.
         """
         with refitting(self) as fresh, one_thread(), Ranks(process_group).together() as ranks:
-            fresh._fit(X if process_group is None else fresh._shared(X, ranks), ranks)
+            data = X if process_group is None else fresh._shared(X, ranks)
+            fresh._become(Run(fresh, time.perf_counter(), ranks).fit(data))
         if self.stopped_ == "interrupt":
             warnings.warn("the fit was interrupted: graph_ is the best so far", ConvergenceWarning, stacklevel=2)
         if self._is_unspent:
@@ -253,233 +232,29 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
 
     def _shared(self, X: Any, ranks: Ranks) -> SharedSource:
         """Return the rows of all ranks, after making sure that they go together and are fitted in the same way."""
-        check_alike(ranks, self._settings(), "parameters")
-        for name, is_wrong, why in (
-            ("metric", self.metric == "precomputed", "has a column for each item of all ranks; give their rows"),
-            ("method", self.method == "l0", "is learned by one process; leave process_group out"),
-            ("max_time", self.max_time is not None, "is up at other steps on other ranks; leave it out"),
-        ):
-            if is_wrong:
-                raise ValueError(f"{name} = {getattr(self, name)!r} {why}")
+        check_alike(ranks, settings_of(self), "parameters")
+        check_shared(self)
         return SharedSource(as_source(X), ranks)
 
-    def _settings(self) -> dict[str, Any]:
-        """Return the parameters that the result depends on, as a file can hold them."""
-        values = {name: getattr(self, name) for name in (*saving.PARAMETERS, "memory_limit", "random_state")}
-        plain = (str, bool, int, float, type(None))
-        # Of what is no plain value, such as a function or a generator, there is only the kind to compare.
-        return {name: value if isinstance(value, plain) else type(value).__name__ for name, value in values.items()}
-
-    def _fit(self, X: Any, ranks: Ranks) -> None:
-        start = time.perf_counter()
-        self._is_unspent = False
-        if is_in_blocks(X):
-            X = as_source(X)
-            if X.n_items > 2 and not self._sizing(X, ranks).is_whole:
-                self._fit_sampled(X, start, ranks)
-                return
-            X = X.take(np.arange(X.n_items))
-        X = self._check_data(X, reset=True)
-        n = X.shape[0]
-        if n < 3:
-            raise ValueError(f"X must have at least 3 items, got {n} sample(s)")
-        self._check_parameters(n)
-        if self._is_sampled(X, ranks):
-            self._fit_sampled(as_source(X), start, ranks)
-            return
-        space = Space(X, self.metric, n_jobs=self.n_jobs)
-        check_metric(space)
-        checkpoint = self._checkpoint(X.shape, lambda: row_keys(X), ranks)
-        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
-        # A function may be slow, and the longest distance from one item is half of the longest at least.
-        self._unit = natural_unit(space, 1 if callable(self.metric) else 16)
-        space = space.in_unit(self._unit)
-        if self.method == "l0":
-            self._fit_l0(space, random)
-        else:
-            self._fit_budget(space, random, start, ranks, checkpoint)
-        self._leave_unit()
-        self._keep_anchors(space, random)
-
-    def _checkpoint(self, shape: tuple[int, int], keys: Callable[[], NDArray[np.uint64]], ranks: Ranks) -> Checkpoint:
-        """Return where the fit of rows with such keys goes on from, and what it leaves behind."""
-        if self.checkpoint is None:
-            return Checkpoint(None, 0.0, ranks=ranks)
-        data = {"n_items": shape[0], "n_features": shape[1], "digest": digest_of(keys())}
-        return Checkpoint(self.checkpoint, self.checkpoint_interval, Fit(self._settings(), data), ranks)
-
-    def _fit_budget(
-        self, space: Space, random: np.random.RandomState, start: float, ranks: Ranks, checkpoint: Checkpoint
-    ) -> None:
-        first, copy_of = find_copies(space)
-        unique = space if first.size == space.n_items else space.take(first)
-        selection = self._selection(start, ranks, checkpoint)
-        selected = selection.fit(unique, self._budget.without_copies(space.n_items, first.size), random)
-        self.graph_ = selected.graph if unique is space else add_copies(selected.graph, first, copy_of)
-        self.structure_: str = selected.structure
-        self.history_ = selected.monitor.history
-        self.stopped_ = selected.monitor.stopped
-        self._is_unspent = selected.is_unspent
-
-    def _selection(self, start: float, ranks: Ranks, checkpoint: Checkpoint) -> Selection:
-        """Return how graphs are fitted."""
-        return Selection(
-            self._budget,
-            self.n_hubs,
-            self.structure,
-            near_weight(self.objective),
-            self.metric_only,
-            self.max_time,
-            self._callbacks(),
-            self.verbose if ranks.rank == 0 else 0,
-            self.n_jobs,
-            start,
-            ranks=ranks,
-            checkpoint=checkpoint,
-        )
-
-    def _sizing(self, X: Any, ranks: Ranks = ALONE) -> Estimate:
-        """Return what a fit of a product to this many items takes, and to which sample of them it is."""
-        n_items, n_features = (X.n_items, X.n_features) if isinstance(X, Source) else X.shape
-        limit = None if self.memory_limit is None else parse_bytes("memory_limit", self.memory_limit)
-        has_near = near_weight(self.objective) > 0
-        sizing = Sizing(n_items, n_features, self._budget, has_near)
-        return ranks.gather(sizing.within(limit, count_threads(self.n_jobs)))[0]
-
-    def _is_sampled(self, X: Any, ranks: Ranks) -> bool:
-        """Whether a product is to be fitted to a sample of rows in memory: not where a graph of neighbours may suit."""
-        wants_graph = self.structure == "graph" or self.n_hubs != "auto" or self.method == "l0"
-        if wants_graph and self.memory_limit is not None:
-            raise ValueError(
-                f"memory_limit = {self.memory_limit!r} is for products, and structure, n_hubs or method ask for a "
-                "graph with edges; leave it out"
-            )
-        if wants_graph or self.metric == "precomputed":
-            return False
-        sizes = self._sizing(X, ranks)
-        if sizes.is_whole or self.structure == "product" or self.memory_limit is not None:
-            return not sizes.is_whole
-        some = np.linspace(0, X.shape[0] - 1, _N_LOOKED_AT).astype(np.int64)
-        return not looks_local(Space(X[some], self.metric, n_jobs=self.n_jobs), np.random.RandomState(0))
-
-    def _fit_sampled(self, source: Source, start: float, ranks: Ranks) -> None:
-        """Fit a product to some rows of a source, and give all rows their codes."""
-        self._check_parameters(source.n_items)
-        check_sampled(self, source)
-        keys = source.keys if isinstance(source, SharedSource) else source_keys(source)
-        checkpoint = self._checkpoint((source.n_items, source.n_features), lambda: keys, ranks)
-        random = checkpoint.begin(check_random_state(self.random_state), self.resume)
-        sizes = self._sizing(source, ranks)
-        sample = Sample.draw(source, keys, sizes.n_sample, random)
-        rows = self._check_data(sample.rows(), reset=True)
-        space = Space(rows, self.metric, n_jobs=self.n_jobs)
-        check_metric(space)
-        self._unit = natural_unit(space)
-        if self._unit != 1:
-            raise ValueError(
-                f"distances of X are near {self._unit:.1e}, and a product of so many items needs them nearer to 1; "
-                "divide X by a constant"
-            )
-        self._budget.check(source.n_items)
-        selection = replace(self._selection(start, ranks, checkpoint), structure="product", n_items=sample.n_distinct)
-        if self.max_time is not None:  # the pass over all items comes after
-            selection = replace(selection, max_time=max(self.max_time - sizes.seconds_of_pass, self.max_time / 4))
-        budget = self._budget.without_copies(source.n_items, sample.n_distinct)
-        result = fit_sampled(selection, sample, space, sizes, budget, random)
-        self.graph_, self.structure_, self.history_ = result.graph, "product", result.history
-        self.stopped_ = result.selected.monitor.stopped
-        self.anchors_ = result.anchors
-        self._anchor_rows = result.placing.from_anchors.rows
-        self._parameters = space.parameters
-
-    def _fit_l0(self, space: Space, random: np.random.RandomState) -> None:
-        from prodige.compression.paper.l0 import fit_l0
-
-        assert self._budget.numbers is not None
-        result = fit_l0(
-            space,
-            self._budget.numbers,
-            random,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            callbacks=self._callbacks(),
-            max_time=self.max_time,
-        )
-        self.graph_ = result.graph
-        self.history_ = result.history
-        self.lambda_ = result.lambda_
-        self.stopped_ = result.stopped
-        self.structure_ = "l0"
+    def _become(self, fitted: Fitted) -> None:
+        """Take on what came of a fit."""
+        learned = fitted.learned
+        self.graph_ = learned.graph
+        self.structure_: str = learned.structure
+        self.history_ = learned.history
+        self.stopped_ = learned.stopped
+        self.anchors_ = fitted.anchors
+        if learned.lambda_ is not None:
+            self.lambda_ = learned.lambda_
+        self._anchor_rows = fitted.anchor_rows
+        self._parameters = fitted.parameters
+        self._unit = fitted.unit
+        self._is_unspent = learned.is_unspent
 
     @property
     def _budget(self) -> Budget:
         """What was asked for."""
-        numbers = _NUMBERS if self.numbers_per_item is None and self.bits_per_item is None else self.numbers_per_item
-        return Budget(numbers, self.bits_per_item)
-
-    def _callbacks(self) -> Sequence[Callback]:
-        """Return the callbacks, made to hear of losses in the data's own squared distances."""
-        callbacks = check_callbacks(self.callbacks)
-        if self._unit == 1:
-            return callbacks
-
-        def rephrased(callback: Callback) -> Callback:
-            return lambda record: callback(self._in_units_of_data(record))
-
-        return [rephrased(callback) for callback in callbacks]
-
-    def _leave_unit(self) -> None:
-        """Go back from the unit of the fit to that of the data."""
-        unit = self._unit
-        if unit == 1:
-            return
-        graph = self.graph_
-        assert isinstance(graph, Graph)  # squares of such distances are beyond single precision: no product was tried
-        edges = graph.edges
-        self.graph_ = Graph.from_edges(
-            edges.i, edges.j, edges.weight * unit, n_vertices=graph.n_vertices, n_items=graph.n_items
-        )
-        self.history_ = [self._in_units_of_data(record) for record in self.history_]
-        if self.method == "l0":
-            self.lambda_ *= unit**2
-
-    def _in_units_of_data(self, record: Record) -> Record:
-        """Return a record with losses in the data's own squared distances."""
-        square = self._unit**2
-        lambda_ = None if record.lambda_ is None else record.lambda_ * square
-        return replace(record, loss=record.loss * square, lambda_=lambda_)
-
-    def _check_data(self, X: Any, reset: bool) -> Any:
-        return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=1
-        )
-
-    def _check_parameters(self, n_items: int) -> None:
-        if self.method not in ("budget", "l0"):
-            raise ValueError(f"method must be 'budget' or 'l0', got {self.method!r}")
-        limit = self.max_time
-        if limit is not None and not (isinstance(limit, (int, float, np.number)) and 0 < limit < math.inf):
-            raise ValueError(f"max_time must be a number of seconds above 0, got {limit!r}")
-        count_threads(self.n_jobs)
-        check_callbacks(self.callbacks)
-        check_structure(self.structure, self.n_hubs, self.method)
-        near_weight(self.objective)
-        check_checkpoint(self.checkpoint, self.checkpoint_interval, self.resume)
-        if self.checkpoint is not None and (self.max_time is not None or self.method == "l0"):
-            name = "max_time" if self.max_time is not None else "method"
-            raise ValueError(
-                f"checkpoint is of a product in steps that are counted, which {name} = "
-                f"{getattr(self, name)!r} is not; leave one of the two out"
-            )
-        if not isinstance(self.metric_only, (bool, np.bool_)):
-            raise TypeError(f"metric_only must be True or False, got {self.metric_only!r}")
-        self._budget.check(n_items)
-        if self.method == "l0" and self.bits_per_item is not None:
-            raise ValueError("method 'l0' counts numbers, as the paper does; give numbers_per_item, not bits_per_item")
-        numbers = self._budget.numbers_of_edges(n_items)
-        if self.n_hubs != "auto":
-            n_hubs = check_integer("n_hubs", self.n_hubs, 1, n_items)
-            check_memory(min(n_hubs, most_hubs(n_items, numbers)))
+        return find_budget(self)
 
     # -- what is learned ---------------------------------------------------------------------------------------------
 
@@ -525,7 +300,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
             distances, neighbors = graph.kneighbors(k=n_neighbors, n_jobs=self.n_jobs)
         else:
             k = check_integer("n_neighbors", n_neighbors, 1, graph.n_items)
-            X = self._check_data(X, reset=False)
+            X = check_data(self, X, reset=False)
             found = [nearest(rows, k) for rows in self._out_of_sample().distances(X, np.arange(graph.n_items))]
             distances, neighbors = (np.concatenate(part) for part in zip(*found, strict=True))
         return (distances, neighbors) if return_distance else neighbors
@@ -553,29 +328,16 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         {'numbers_per_item': 8}
         """
         check_is_fitted(self)
-        X = self._check_data(X, reset=False)
+        X = check_data(self, X, reset=False)
         with one_thread():
-            return self._score_fitted(X) if self._is_fitted_data(X) else self._score_new(X)
-
-    def _score_fitted(self, X: Any) -> float:
-        space, total = self._space(X), 0.0
-        n_sources = min(space.n_items, max(_MOST_SCORED // space.n_items, 1))
-        sources = np.linspace(0, space.n_items - 1, n_sources).astype(np.int64)
-        for rows, distances in space.blocks(sources):
-            residual = in_units(self.graph_.distances(rows, n_jobs=self.n_jobs), self._unit) - distances
-            total += float((residual.astype(np.float64) ** 2).sum())
-        return -total * self._unit**2 / (n_sources * (space.n_items - 1))
-
-    def _score_new(self, X: Any) -> float:
-        residual = in_units(self._transform(X), self._unit) - self._out_of_sample().to_anchors(X)
-        return -float((residual.astype(np.float64) ** 2).mean()) * self._unit**2
+            if self._is_fitted_data(X):
+                return score_pairs(self.graph_, Space(X, self.metric, self._unit, self.n_jobs, self._parameters))
+            return score_rows(self._transform(X), self._out_of_sample().to_anchors(X), self._unit)
 
     def _is_fitted_data(self, X: Any) -> bool:
         """Whether these are the items of the fit in their order, as far as the anchors tell."""
-        if X.shape[0] != self.graph_.n_items:
-            return False
-        difference = self._rows_of_anchors(X) - self._anchor_rows
-        return largest(difference) <= _SAME * largest(self._anchor_rows)
+        has_all = X.shape[0] == self.graph_.n_items
+        return has_all and are_same(rows_of(self.anchors_, X, self.metric), self._anchor_rows)
 
     # -- new items ---------------------------------------------------------------------------------------------------
 
@@ -590,7 +352,7 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         X : array-like, sparse matrix or data frame, shape [M, D], or [M, N] if ``metric="precomputed"``
         """
         check_is_fitted(self)
-        return self._transform(self._check_data(X, reset=False))
+        return self._transform(check_data(self, X, reset=False))
 
     def _transform(self, X: Any) -> NDArray[np.float32]:
         return np.concatenate(list(self._out_of_sample().distances(X, self.anchors_)))
@@ -617,8 +379,8 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_is_fitted(self)
         placing = self._out_of_sample()
         if isinstance(placing, OutOfSample):
-            return placing.insert(self._check_data(X, reset=False))
-        source = as_source(X if is_in_blocks(X) else self._check_data(X, reset=False))
+            return placing.insert(check_data(self, X, reset=False))
+        source = as_source(X if is_in_blocks(X) else check_data(self, X, reset=False))
         if source.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {source.n_features} features, but DistanceCompressor is expecting {self.n_features_in_} "
@@ -725,19 +487,6 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     @property
     def _n_features_out(self) -> int:
         return int(self.anchors_.size)
-
-    def _keep_anchors(self, space: Space, random: np.random.RandomState) -> None:
-        self.anchors_ = np.sort(random.permutation(space.n_items)[:_N_ANCHORS])
-        self._anchor_rows = self._rows_of_anchors(space.X)
-        self._parameters = space.parameters
-
-    def _rows_of_anchors(self, X: Any) -> Any:
-        """Return the rows of the anchors in the data of the fit, among themselves where these are distances."""
-        return X[np.ix_(self.anchors_, self.anchors_)] if self.metric == "precomputed" else X[self.anchors_]
-
-    def _space(self, X: Any) -> Space:
-        """Return rows as a space with the unit and the metric of the fit."""
-        return Space(X, self.metric, self._unit, self.n_jobs, self._parameters)
 
 
 def nearest(distances: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

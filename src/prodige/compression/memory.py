@@ -119,9 +119,9 @@ def estimate_memory(
     >>> estimate.bytes <= 10**9, estimate.is_whole
     (True, False)
     """
-    numbers = 4.0 if numbers_per_item is None and bits_per_item is None else numbers_per_item
     limit = None if memory_limit is None else parse_bytes("memory_limit", memory_limit)
-    sizing = Sizing(n_items, n_features, Budget(numbers, bits_per_item), near_weight(objective) > 0)
+    budget = Budget.asked(numbers_per_item, bits_per_item)
+    sizing = Sizing(n_items, n_features, budget, near_weight(objective) > 0)
     return sizing.within(limit, count_threads(n_jobs))
 
 

@@ -60,8 +60,7 @@ class FromAnchors:
 
     def take(self, some: NDArray[np.int64]) -> FromAnchors:
         """Return the same with some of the anchors, given by their places among all."""
-        rows = self.rows[np.ix_(some, some)] if self.metric == "precomputed" else self.rows[some]
-        return replace(self, anchors=self.anchors[some], rows=rows)
+        return replace(self, anchors=self.anchors[some], rows=rows_of(some, self.rows, self.metric))
 
     def measure(self, X: Any) -> NDArray[np.float32]:
         """Return the distances of rows to the anchors in units, after making sure that there is room for them."""
@@ -202,3 +201,17 @@ class OutOfSample:
             path = weights[row, n_taken[row] - 1, a] + weights[row, n_taken[row] - 1, b]
             n_taken[row[path < (1 - 1e-6) * between[points[row, a], points[row, b]]]] = 1
         return n_taken
+
+
+def rows_of(some: NDArray[np.int64], rows: Any, metric: Metric) -> Any:
+    """Return some of the rows; of a matrix of distances, those among themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.out_of_sample import rows_of
+    >>> rows_of(np.array([0, 2]), np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "precomputed")
+    array([[0, 2],
+           [2, 0]])
+    """
+    return rows[np.ix_(some, some)] if metric == "precomputed" else rows[some]

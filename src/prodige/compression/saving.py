@@ -16,8 +16,8 @@ from prodige._validation import MAX_INT32, check_integer, check_number
 from prodige.compression.budget import check_structure
 from prodige.compression.objective import near_weight
 from prodige.graph import container, file
-from prodige.graph.header import shortened
-from prodige.metric.space import Space
+from prodige.graph.header import as_json, shortened
+from prodige.metric.space import Space, name_of
 
 if TYPE_CHECKING:
     from prodige.compression.compressor import DistanceCompressor
@@ -49,9 +49,8 @@ _OF_METRIC = {"seuclidean": {"V": 1}, "mahalanobis": {"VI": 2}}
 def encode(model: DistanceCompressor) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what a file holds, content and arrays."""
     if not isinstance(model.metric, str):
-        name = getattr(model.metric, "__name__", repr(model.metric))
         raise ValueError(
-            f"metric is a function, {name!r}, and files hold no code; save the graph alone with "
+            f"metric is a function, {name_of(model.metric)!r}, and files hold no code; save the graph alone with "
             "compressor.graph_.save, or use the name of a metric"
         )
     graph, arrays = file.encode(model.graph_)
@@ -73,19 +72,6 @@ def encode(model: DistanceCompressor) -> tuple[dict[str, Any], dict[str, NDArray
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names"] = container.pack_texts(model.feature_names_in_.tolist())
     return content, arrays
-
-
-def as_json(value: Any) -> Any:
-    """Return a number as JSON knows it, be it one of Python or of NumPy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from prodige.compression.saving import as_json
-    >>> as_json(np.float64(4)), as_json("auto")
-    (4.0, 'auto')
-    """
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def decode(contents: container.Contents) -> tuple[dict[str, Any], dict[str, Any]]:

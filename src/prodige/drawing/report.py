@@ -25,7 +25,7 @@ from prodige.graph.atomic import StrPath, replacing
 from prodige.graph.graph import Graph
 from prodige.graph.product import ProductGraph
 from prodige.metric.evaluation import Report, evaluate
-from prodige.metric.space import Space
+from prodige.metric.space import Space, name_of
 from prodige.provenance import provenance
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def make_page(
         if curves is None
         else curves,
         pictures="".join(drawn.values()),
-        data=pairs_table(describe_data(name, X, space)),
+        data=pairs_table(describe_data(name, space)),
         settings=pairs_table(describe_settings(compressor)),
         environment=pairs_table(describe_environment(command)),
         command=escape(command),
@@ -267,16 +267,15 @@ def remarks(entries: list[Entry]) -> list[str]:
     return lines
 
 
-def describe_data(name: str, X: Any, space: Space) -> dict[str, str]:
+def describe_data(name: str, space: Space) -> dict[str, str]:
     """Return what went in."""
-    metric = space.metric if isinstance(space.metric, str) else getattr(space.metric, "__name__", repr(space.metric))
     kind = "sparse" if scipy.sparse.issparse(space.X) else "dense"
     facts = {"data": name} if name else {}
     return facts | {
         "items": f"{space.n_items:,}",
         "numbers of an item": f"{space.X.shape[1]:,}",
         "kept as": f"{kind}, {space.X.dtype}",
-        "metric": metric,
+        "metric": name_of(space.metric),
     }
 
 

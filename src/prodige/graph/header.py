@@ -207,6 +207,19 @@ def nesting(value: Any) -> int:
     return depth
 
 
+def as_json(value: Any) -> Any:
+    """Return a number as JSON knows it, be it one of Python or of NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.graph.header import as_json
+    >>> as_json(np.float64(4)), as_json("auto")
+    (4.0, 'auto')
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def shortened(value: Any) -> str:
     """Return a value for a message of one line."""
     text = repr(value)

@@ -21,20 +21,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prodige._validation import check_indices, check_number, check_weights, kept_items
+from prodige._validation import kept_items
 from prodige.graph.atomic import StrPath
 from prodige.graph.bipartite import count_first
 from prodige.graph.engine import ProductEngine
-from prodige.graph.factors import Factor, as_factor
-from prodige.graph.graph import Graph
+from prodige.graph.factors import Factor
 from prodige.graph.grid import Grid
+from prodige.graph.product_parts import (
+    AnyFactor,
+    by_first_item,
+    check_codes,
+    check_exponent,
+    check_factors,
+    check_lengths,
+    check_places,
+    check_sizes,
+    frozen,
+    join_lengths,
+    numbers_of_places,
+    same,
+    step_tables,
+    take_lengths,
+    values_of,
+)
 from prodige.graph.queryable import Queryable
-
-MAX_FACTORS = 256
-MAX_TABLES = 2**27  # numbers of all tables of distances: half a gigabyte
-MAX_IDLE = 2**22  # codes of factors with one hub, which take no room in a file but some in memory
-
-AnyFactor = Graph | Factor | Grid | ArrayLike
 
 
 class ProductGraph(Queryable):
@@ -129,44 +139,13 @@ class ProductGraph(Queryable):
         product._lengths = check_lengths(lengths, len(product._codes))
         product._places = None if places is None else check_places(places, len(product._codes))
         if product._places is not None:
-            product._reorder()
-        product._check_sizes()
+            product._codes, product._lengths, product._places = by_first_item(
+                product._codes, product._lengths, product._places
+            )
+        check_sizes(given, len(product._codes), float(product._vertex_lengths.max()), product._power)
         product._engine_cache = product._hash = None
         product._lock = threading.Lock()
         return product
-
-    def _reorder(self) -> None:
-        """Give vertices the order of their first items, so that equal products are written alike."""
-        assert self._places is not None
-        lengths = self._lengths
-        order = np.argsort(np.unique(self._places, return_index=True)[1], kind="stable")
-        self._codes = frozen(self._codes[order])
-        if isinstance(lengths, Grid):
-            self._lengths = Grid(lengths.levels[order], lengths.bits, lengths.least, lengths.step)
-        else:
-            self._lengths = frozen(lengths[order])
-        number = np.empty(order.size, dtype=np.int32)
-        number[order] = np.arange(order.size)
-        self._places = None if order.size == self._places.size else frozen(number[self._places])
-
-    def _check_sizes(self) -> None:
-        """Refuse what would take too much memory, or distances that are no numbers."""
-        sizes = [factor.n_hubs for factor in self._factors]
-        if sum(size**2 for size in sizes) > MAX_TABLES:
-            raise ValueError(
-                f"factors have {sizes} hubs, and tables of their distances would have more than {MAX_TABLES} numbers; "
-                "take fewer hubs"
-            )
-        if (sizes.count(1) - 1) * len(self._codes) > MAX_IDLE:
-            raise ValueError(
-                f"factors: {sizes.count(1)} of them have one hub, which adds nothing to any distance; leave them out"
-            )
-        longest = float(self._vertex_lengths.max())
-        bound = 2 * longest + sum(factor.reach**self._power for factor in self._factors)
-        if bound > float(np.finfo(np.float32).max) / 2:
-            raise ValueError(
-                f"factors and lengths add up to {bound:.4g} before the gauge, which float32 cannot hold; scale them"
-            )
 
     def with_places(self, places: ArrayLike) -> ProductGraph:
         """Return a product of which several items may share a vertex, and so be at distance 0.
@@ -204,17 +183,7 @@ class ProductGraph(Queryable):
         5.0
         """
         n_vertices, more = len(self._codes), np.asarray(codes)
-        all_lengths: NDArray[np.float32] | Grid
-        if (
-            isinstance(self._lengths, Grid)
-            and isinstance(lengths, Grid)
-            and self._lengths.nearest(lengths.values) == lengths
-        ):
-            levels = np.concatenate([self._lengths.levels, lengths.levels])
-            all_lengths = Grid(levels, lengths.bits, lengths.least, lengths.step)
-        else:
-            added = lengths.values if isinstance(lengths, Grid) else np.asarray(lengths, np.float32)
-            all_lengths = np.concatenate([self._vertex_lengths, added])
+        all_lengths = join_lengths(self._lengths, lengths)
         places = None
         if self._places is not None:
             places = np.concatenate([self._places, n_vertices + np.arange(len(more))])
@@ -239,13 +208,10 @@ class ProductGraph(Queryable):
         kept = kept_items(items, self.n_items)
         places = kept if self._places is None else self._places[kept]
         vertices, places = np.unique(places, return_inverse=True)
-        lengths = self._lengths
         return self.from_factors(
             self._factors,
             self._codes[vertices],
-            Grid(lengths.levels[vertices], lengths.bits, lengths.least, lengths.step)
-            if isinstance(lengths, Grid)
-            else lengths[vertices],
+            take_lengths(self._lengths, vertices),
             self._power,
             self._gauge,
             None if self._places is None else places,
@@ -500,7 +466,7 @@ class ProductGraph(Queryable):
 
     @property
     def _vertex_lengths(self) -> NDArray[np.float32]:
-        return self._lengths.values if isinstance(self._lengths, Grid) else self._lengths
+        return values_of(self._lengths)
 
     @property
     def _n_queryable(self) -> int:
@@ -514,96 +480,3 @@ class ProductGraph(Queryable):
                 tables = step_tables(self._factors, self._power)
                 self._engine_cache = ProductEngine(n_hubs, tables, self.codes, self.lengths, self._places, self._gauge)
             return self._engine_cache
-
-
-def step_tables(factors: Sequence[Factor], power: float) -> NDArray[np.float32]:
-    """Return what going from one hub to another adds to a sum, [H, H] for each factor, one after the other."""
-    ends = np.cumsum([factor.n_hubs**2 for factor in factors])
-    tables = np.empty(ends[-1], dtype=np.float32)  # filled in place: tables may take half a gigabyte
-    for factor, end in zip(factors, ends, strict=True):
-        steps = factor.distances().ravel()
-        tables[end - steps.size : end] = steps if power == 1 else steps.astype(np.float64) ** power
-    return tables
-
-
-def numbers_of_places(n_items: int, n_vertices: int) -> int:
-    """Return the numbers that say where items are: two of each that shares a vertex, or one of every item."""
-    return min(2 * (n_items - n_vertices), n_items)
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that cannot be written to."""
-    array.flags.writeable = False
-    return array
-
-
-def same(mine: NDArray[Any] | Grid | None, yours: NDArray[Any] | Grid | None) -> bool:
-    """Whether two parts are equal, and of the same kind."""
-    if isinstance(mine, np.ndarray) and isinstance(yours, np.ndarray):
-        return np.array_equal(mine, yours)
-    return type(mine) is type(yours) and bool(mine == yours)
-
-
-def check_exponent(name: str, value: float) -> float:
-    """Return a power or a gauge."""
-    number = check_number(name, value)
-    if not 1 <= number <= 2:
-        raise ValueError(f"{name} must be between 1 and 2, got {value}")
-    return number
-
-
-def check_factors(factors: Sequence[AnyFactor]) -> tuple[Factor, ...]:
-    """Return the factors of a product, as many as are possible."""
-    try:
-        given = list(factors)
-    except TypeError:
-        raise TypeError(
-            f"factors must be a list of graphs or positions, got {factors!r} of type {type(factors).__name__}"
-        ) from None
-    check_count(given)
-    return tuple(as_factor(f"factors[{m}]", factor) for m, factor in enumerate(given))
-
-
-def check_count(factors: Sequence[Any]) -> None:
-    """Refuse no factors, and more than a product can have."""
-    if not 1 <= len(factors) <= MAX_FACTORS:
-        raise ValueError(f"factors must be 1 to {MAX_FACTORS} graphs, got {len(factors)}")
-
-
-def check_codes(codes: ArrayLike, n_hubs: list[int]) -> NDArray[np.int32]:
-    """Return the hubs of vertices as int32 of their own, shape [V, M]."""
-    array = np.asarray(codes)
-    if array.ndim != 2 or array.shape[1] != len(n_hubs):
-        raise ValueError(f"codes must have the shape [V, {len(n_hubs)}], a hub in each factor, got {array.shape}")
-    if not len(array):
-        raise ValueError("codes must have a row for each vertex, got none")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"codes must hold integers (hubs), got dtype {array.dtype}")
-    bad = np.argwhere((array < 0) | (array >= np.array(n_hubs)))
-    if bad.size:
-        v, m = bad[0].tolist()
-        raise ValueError(
-            f"codes[{v}, {m}] = {array[v, m]} is not a hub: factor {m} has hubs 0 to {n_hubs[m] - 1} "
-            f"({len(bad)} such entries)"
-        )
-    return frozen(np.array(array, dtype=np.int32, order="C"))
-
-
-def check_lengths(lengths: ArrayLike | Grid, n_vertices: int) -> NDArray[np.float32] | Grid:
-    """Return what vertices add to distances: a grid as it is, others as float32 of their own."""
-    array = check_weights("lengths", lengths.values if isinstance(lengths, Grid) else lengths)
-    if array.size != n_vertices:
-        raise ValueError(f"lengths must have one entry per vertex, got {array.size} for {n_vertices} rows of codes")
-    return lengths if isinstance(lengths, Grid) else frozen(array + np.float32(0))  # -0 becomes 0
-
-
-def check_places(places: ArrayLike, n_vertices: int) -> NDArray[np.int32]:
-    """Return the vertex of each item as int32 of their own; every vertex has one at least."""
-    try:
-        array = check_indices("places", places, n_vertices)
-    except IndexError as error:
-        raise ValueError(str(error)) from None
-    empty = np.flatnonzero(np.bincount(array, minlength=n_vertices) == 0)
-    if empty.size:
-        raise ValueError(f"places has no item at vertex {empty[0]} ({empty.size} such vertices); leave them out")
-    return frozen(array.copy())

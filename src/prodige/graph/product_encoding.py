@@ -20,7 +20,8 @@ from prodige.graph.graph import Graph
 from prodige.graph.grid import MOST_BITS, Grid
 from prodige.graph.header import count, shortened
 from prodige.graph.packing import FLOAT_BITS, number_bits, pack_bits, packed_length, unpack_bits, whole
-from prodige.graph.product import MAX_FACTORS, MAX_IDLE, ProductGraph
+from prodige.graph.product import ProductGraph
+from prodige.graph.product_parts import MAX_FACTORS, MAX_IDLE
 from prodige.graph.reading import NewerError
 
 KEYS = ("n_items", "n_vertices", "power", "gauge", "length_bits", "factors")

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,36 +20,20 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch.nn import functional
 
-from prodige import _core
-from prodige._validation import MAX_EDGES, MAX_INT32, check_indices, check_integer, check_vector
-from prodige.graph.edges import check_ends
-from prodige.graph.engine import Engine, Forest
+from prodige._validation import check_integer
+from prodige.graph.engine import Forest
 from prodige.graph.graph import Graph
 from prodige.learning import compiled
 from prodige.learning.autograd import Distances, Draw, Parameters, Paths, Sample, Search, above_baseline
+from prodige.learning.engines import Engines, Prepared
 from prodige.learning.estimators import Baseline, RunningMean, check_estimator, numpy_dtype
+from prodige.learning.inputs import IntArray, check_candidates, check_values, check_vertices, warn_if_apart
 from prodige.learning.softplus import inverse_softplus
 from prodige.learning.sparsity import Importance, carry_over
 from prodige.threads import count_threads
 
 if TYPE_CHECKING:
     from prodige.metric.candidates import Candidates
-
-IntArray = NDArray[np.int32]
-
-
-def same_edges(one: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> bool:
-    """Whether two choices of edges are equal; None is the choice of all."""
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))
-
-
-@dataclass
-class Prepared:
-    """An engine and what it was made from."""
-
-    edges: NDArray[np.int64] | None
-    weights: NDArray[Any]
-    engine: Engine
 
 
 class GraphEmbedding(compiled.Operable):
@@ -153,7 +135,7 @@ class GraphEmbedding(compiled.Operable):
         self.generator = generator
         self.importance: Importance | None = None
         self.running_mean = RunningMean()
-        self._engines: dict[bool, Prepared] = {}  # for all edges and for those kept
+        self._engines = Engines(self.n_vertices, self.n_items)
         self.forget_draws()
         count_threads(n_jobs)  # refuses nonsense now rather than at the first search
         warn_if_apart(self.n_items, tails, heads, self.n_vertices)
@@ -397,7 +379,7 @@ class GraphEmbedding(compiled.Operable):
 
     def _search_drawn(self, sources: IntArray, kept: NDArray[np.int64] | None, seed: int | None) -> Forest:
         """Search a random graph for each source; without a seed, the one of the edges kept."""
-        engine = self._engine(kept)
+        engine = self._prepare(kept).engine
         if seed is None:
             return engine.search(sources, self.n_jobs)
         return engine.search_sampled(sources, self._numpy(self.probability), seed, self.n_jobs)
@@ -407,28 +389,10 @@ class GraphEmbedding(compiled.Operable):
         kept = (self._numpy(self.theta_b) >= 0).nonzero()[0]
         return None if kept.size == self.n_edges else kept
 
-    def _engine(self, edges: NDArray[np.int64] | None) -> Engine:
-        """Return an engine for these edges with the present weights, made from the last one where that is possible.
-
-        Weights are compared, not their version: a change through ``.data`` leaves no other trace.
-        """
+    def _prepare(self, edges: NDArray[np.int64] | None) -> Prepared:
+        """Return an engine for these edges with the present weights."""
         numpy_dtype(self.theta_w)  # refuses half precision
-        weights = self._numpy(self.weight)
-        if edges is not None:
-            weights = weights[edges]
-        last = self._engines.get(edges is None)
-        if last is not None and last.weights.dtype == weights.dtype and same_edges(last.edges, edges):
-            if np.array_equal(last.weights, weights):
-                return last.engine
-            engine = last.engine.with_weights(weights, self.n_jobs)
-        else:
-            tails, heads = self.i.numpy(), self.j.numpy()
-            if edges is not None:
-                tails, heads = tails[edges], heads[edges]
-            topology = _core.Topology(self.n_vertices, tails, heads)
-            engine = Engine(topology, weights, self.n_items, n_jobs=count_threads(self.n_jobs))
-        self._engines[edges is None] = Prepared(edges, weights, engine)
-        return engine
+        return self._engines.prepare(self.i.numpy(), self.j.numpy(), self._numpy(self.weight), edges, self.n_jobs)
 
     def _asked(self, forest: Forest, edges: NDArray[np.int64] | None, targets: Any) -> Search:
         """Return a search together with what is asked of it."""
@@ -441,7 +405,7 @@ class GraphEmbedding(compiled.Operable):
             self.estimator,
             self.sparse,
             self.importance,
-            self._engine(edges).threads(self.n_jobs, forest.n_sources),
+            self._prepare(edges).engine.threads(self.n_jobs, forest.n_sources),
         )
 
     def _distances(self, search: Paths) -> torch.Tensor:
@@ -455,9 +419,7 @@ class GraphEmbedding(compiled.Operable):
         """Return an engine over the edges that are there for certain; None where searches draw them at random."""
         if self.training and not self._are_certain:
             return None
-        edges = None if self.training else self._kept()
-        self._engine(edges)
-        return self._engines[edges is None]
+        return self._prepare(None if self.training else self._kept())
 
     # -- thinning ----------------------------------------------------------------------------------------------------
 
@@ -519,7 +481,8 @@ class GraphEmbedding(compiled.Operable):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be made again."""
         state = self.__dict__.copy()
-        state |= {"_engines": {}, "_waiting": {}, "_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
+        state |= {"_engines": Engines(self.n_vertices, self.n_items), "_waiting": {}}
+        state |= {"_draws": [], "_n_draws": 0, "_sources": None, "_is_gathering": False}
         return state
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphEmbedding:
@@ -555,74 +518,3 @@ class GraphEmbedding(compiled.Operable):
     @staticmethod
     def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
         return tensor.detach().numpy()
-
-
-def check_candidates(
-    i: ArrayLike, j: ArrayLike, n_vertices: int | None, n_items: int | None
-) -> tuple[IntArray, IntArray, int, int]:
-    """Return both ends of the candidate edges, the number of vertices and that of items."""
-    i, j = check_vector("i", i), check_vector("j", j)
-    if i.size != j.size:
-        raise ValueError(f"i and j must have the same length, got {i.size} and {j.size}")
-    if i.size > MAX_EDGES:
-        raise ValueError(f"{i.size} edges make more than 2**31 - 1 arcs; at most {MAX_EDGES} edges are possible")
-    if n_vertices is not None:
-        n_vertices = check_integer("n_vertices", n_vertices, 1, MAX_INT32 - 1)
-    tails, heads = check_ends("i", i, n_vertices).copy(), check_ends("j", j, n_vertices).copy()
-    if n_vertices is None:
-        n_vertices = max(int(max(tails.max(initial=-1), heads.max(initial=-1))) + 1, n_items or 1)
-    n_items = n_vertices if n_items is None else check_integer("n_items", n_items, 1, n_vertices)
-    pairs = np.minimum(tails, heads).astype(np.int64) * n_vertices + np.maximum(tails, heads)
-    loops = np.flatnonzero(tails == heads)
-    if loops.size:
-        raise ValueError(f"edge {loops[0]} joins vertex {tails[loops[0]]} to itself; remove self-loops")
-    order = np.argsort(pairs, kind="stable")
-    twice = np.flatnonzero(np.diff(pairs[order]) == 0)
-    if twice.size:
-        first, second = order[twice[0]], order[twice[0] + 1]
-        raise ValueError(
-            f"edges {first} and {second} both join {tails[first]} and {heads[first]} ({twice.size} such pairs); "
-            "candidates must be unique: prodige.metric.candidates makes them so"
-        )
-    return tails, heads, n_vertices, n_items
-
-
-def check_vertices(name: str, values: Any, n_vertices: int, device: torch.device) -> IntArray:
-    """Return vertex ids, a tensor of which must be where the parameters are: on the CPU."""
-    if isinstance(values, torch.Tensor) and values.device != device:
-        raise ValueError(
-            f"{name} are on device {values.device}, the embedding is on {device}; move them with {name}.to('{device}')"
-        )
-    if device.type != "cpu":
-        raise ValueError(f"shortest paths are searched on the CPU, the embedding is on {device}")
-    if isinstance(values, torch.Tensor):
-        values = values.detach().numpy()
-    return check_indices(name, values, n_vertices)
-
-
-def check_values(name: str, values: ArrayLike, n_values: int, most: float, owner: str = "edge") -> NDArray[np.float64]:
-    """Return one float64 per edge or other owner, each between 0 and ``most``; a single number stands for all."""
-    array = np.asarray(values.detach() if isinstance(values, torch.Tensor) else values)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.ndim == 0:
-        array = np.broadcast_to(array, (n_values,))
-    if array.shape != (n_values,):
-        raise ValueError(f"{name} must be a number or have one entry per {owner} ({n_values}), got shape {array.shape}")
-    bad = np.flatnonzero(~((array >= 0) & (array <= most) & np.isfinite(array)))
-    if bad.size:
-        limits = "finite and 0 or more" if math.isinf(most) else f"in [0, {most:g}]"
-        raise ValueError(f"{name}[{bad[0]}] = {array[bad[0]]} ({bad.size} such entries) must be {limits}")
-    return array.astype(np.float64)
-
-
-def warn_if_apart(n_items: int, tails: IntArray, heads: IntArray, n_vertices: int) -> None:
-    """Warn if the edges leave the items in several parts."""
-    components = _core.Topology(n_vertices, tails, heads).components[:n_items]
-    n_parts = np.unique(components).size
-    if n_parts > 1:
-        warnings.warn(
-            f"the edges leave the items in {n_parts} parts; distances between parts are `unreachable`. "
-            "Add candidates that join them: random edges or hubs.",
-            stacklevel=3,
-        )

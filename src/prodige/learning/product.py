@@ -19,15 +19,10 @@ from torch import nn
 from torch.nn import functional
 
 from prodige.graph.factors import MAX_HUBS
-from prodige.graph.product import (
-    ProductGraph,
-    check_codes,
-    check_count,
-    check_exponent,
-    check_places,
-    numbers_of_places,
-)
-from prodige.learning.embedding import GraphEmbedding, check_values, check_vertices
+from prodige.graph.product import ProductGraph
+from prodige.graph.product_parts import check_codes, check_count, check_exponent, check_places, numbers_of_places
+from prodige.learning.embedding import GraphEmbedding
+from prodige.learning.inputs import check_values, check_vertices
 from prodige.learning.softplus import inverse_softplus
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.recommendation.placing import Placing
 from prodige.recommendation.vectors import Vectors
 
 
@@ -53,9 +52,7 @@ def explain(
     products = user.astype(np.float64) * (vectors.items[item] - vectors.items.mean(axis=0, dtype=np.float64))
     sizes = [book.shape[1] for book in vectors.books(of_users=False)]
     parts = [float(part.sum()) for part in np.split(products, np.cumsum(sizes)[:-1])]
-    shares = Placing(vectors.items, vectors.bias, vectors.constants).shares(
-        met, weights, vectors.items[item].astype(np.float64)
-    )
+    shares = vectors.placing.shares(met, weights, vectors.items[item].astype(np.float64))
     names = [labels[x] if labels is not None else int(x) for x in met]
     return Explanation(
         float(vectors.scores(user[None])[0, item]),

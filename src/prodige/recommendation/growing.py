@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,65 +24,87 @@ _MOST_BYTES = 1 << 30
 Ids = NDArray[np.int64]
 
 
+class Arrivals(NamedTuple):
+    """Users, or items, that are to be placed, new ones or known ones."""
+
+    n: int  # how many there are afterwards
+    given: Ids  # those the caller named
+    placed: Ids  # these, then new ones that were skipped
+    rows: csr_array  # what those to be placed interacted with: nothing where they were skipped
+
+    @classmethod
+    def of(cls, ids: Ids, rows: csr_array, n_before: int) -> Arrivals:
+        """Return who is to be placed, where there are so many already.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.sparse import csr_array
+        >>> from prodige.recommendation.growing import Arrivals
+        >>> more = Arrivals.of(np.array([0, 4]), csr_array([[1.0, 0.0], [0.0, 1.0]]), n_before=3)
+        >>> more.n, more.placed, more.rows.toarray().tolist()
+        (5, array([0, 4, 3]), [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        """
+        n = max(n_before, int(ids.max(initial=-1)) + 1)
+        placed = np.concatenate([ids, np.setdiff1d(np.arange(n_before, n), ids)])
+        all_rows = rows.copy()
+        all_rows.resize(placed.size, rows.shape[1])
+        return cls(n, ids, placed, all_rows)
+
+
+def place_users(answers: Paths | Vectors, more: Arrivals, n_jobs: int | None) -> Paths | Vectors:
+    """Return a graph in which some users are where their interactions put them."""
+    if isinstance(answers, Paths):
+        return attach_to_paths(answers, more, n_jobs)
+    return code_users(answers, more, n_jobs) if answers.stores_users else answers
+
+
 # -- products --------------------------------------------------------------------------------------------------------
 
 
-def place_users(vectors: Vectors, n_users: int, users: Ids, rows: csr_array, n_jobs: int | None) -> Vectors:
-    """Return a product of ``n_users`` in which some users are where their interactions put them."""
-    if not vectors.stores_users:
-        return vectors
+def code_users(vectors: Vectors, more: Arrivals, n_jobs: int | None) -> Vectors:
+    """Return a product in which some users have the codes that their interactions give them."""
     graph, before = vectors.graph, vectors.n_users
-    placing = Placing(vectors.items, vectors.bias, vectors.constants)
-    found, _ = placing.code(rows, vectors.books(of_users=True), count_threads(n_jobs))
-    codes = np.zeros((n_users, graph.n_factors), np.int64)
+    found, _ = vectors.placing.code(more.rows, vectors.books(of_users=True), count_threads(n_jobs))
+    codes = np.zeros((more.n, graph.n_factors), np.int64)
     codes[:before] = graph.codes[:before]
-    codes[users] = found
-    levels = first_levels(graph)
-    grid = Grid(np.concatenate([np.zeros(n_users, np.uint16), levels[before:]]), *grid_of(graph))
-    return with_vertices(vectors, np.concatenate([codes, graph.codes[before:]]), grid, n_users)
+    codes[more.placed] = found
+    levels = np.concatenate([np.zeros(more.n, np.uint16), grid_of(graph).levels[before:]])
+    return with_vertices(vectors, np.concatenate([codes, graph.codes[before:]]), levels, more.n)
 
 
-def place_items(vectors: Vectors, n_items: int, items: Ids, rows: csr_array, n_jobs: int | None) -> Vectors:
-    """Return a product of ``n_items`` in which some items are where those who interacted with them put them."""
+def place_items(vectors: Vectors, more: Arrivals, n_jobs: int | None) -> Vectors:
+    """Return a product in which some items are where those who interacted with them put them."""
     graph, n_users = vectors.graph, vectors.n_users
     partners = vectors.users(np.arange(n_users))
     level = np.full(n_users, vectors.constants.level, np.float32)
     placing = Placing(partners, level, vectors.constants)
     books = vectors.books(of_users=False)
-    found, bias = placing.code(rows, books, count_threads(n_jobs), idle_at_mean=False)
-    codes = np.zeros((n_items, graph.n_factors), np.int64)
+    found, bias = placing.code(more.rows, books, count_threads(n_jobs), idle_at_mean=False)
+    codes = np.zeros((more.n, graph.n_factors), np.int64)
     codes[: vectors.n_items] = vectors.item_codes
-    codes[items] = found
+    codes[more.placed] = found
     codes += np.array([factor.n_hubs for factor in graph.factors]) - np.array([len(book) for book in books])
     lengths = graph.lengths[n_users:]
-    wish = np.zeros(n_items)
+    wish = np.zeros(more.n)
     wish[: vectors.n_items] = lengths
     # What nobody met is as far as any item.
-    wish[items] = np.where(np.diff(rows.indptr) > 0, lengths.mean(dtype=np.float64) - bias, lengths.max())
-    grid = graph.length_grid
-    assert grid is not None
-    levels = np.concatenate([np.zeros(n_users, np.uint16), grid.nearest(wish).levels])
-    return with_vertices(
-        vectors, np.concatenate([graph.codes[:n_users], codes]), Grid(levels, *grid_of(graph)), n_users
-    )
+    is_met = np.diff(more.rows.indptr) > 0
+    wish[more.placed] = np.where(is_met, lengths.mean(dtype=np.float64) - bias, lengths.max())
+    levels = np.concatenate([np.zeros(n_users, np.uint16), grid_of(graph).nearest(wish).levels])
+    return with_vertices(vectors, np.concatenate([graph.codes[:n_users], codes]), levels, n_users)
 
 
-def first_levels(graph: ProductGraph) -> NDArray[np.uint16]:
-    """Return the levels of all lengths, which are on a grid."""
+def grid_of(graph: ProductGraph) -> Grid:
+    """Return the grid that lengths are on."""
     assert graph.length_grid is not None
-    return graph.length_grid.levels
+    return graph.length_grid
 
 
-def grid_of(graph: ProductGraph) -> tuple[int, float, float]:
-    """Return bits, least number and step of the grid that lengths are on."""
-    grid = graph.length_grid
-    assert grid is not None
-    return grid.bits, grid.least, grid.step
-
-
-def with_vertices(vectors: Vectors, codes: NDArray[Any], lengths: Grid, n_users: int) -> Vectors:
-    """Return the same factors with other vertices."""
-    graph = vectors.graph
+def with_vertices(vectors: Vectors, codes: NDArray[Any], levels: NDArray[np.uint16], n_users: int) -> Vectors:
+    """Return the same factors, and the same grid of lengths, with other vertices."""
+    graph, grid = vectors.graph, grid_of(vectors.graph)
+    lengths = Grid(levels, grid.bits, grid.least, grid.step)
     product = ProductGraph.from_factors(graph.factors, codes, lengths, graph.power, graph.gauge)
     return Vectors(product, n_users, vectors.constants)
 
@@ -90,54 +112,48 @@ def with_vertices(vectors: Vectors, codes: NDArray[Any], lengths: Grid, n_users:
 # -- graphs of the paper ---------------------------------------------------------------------------------------------
 
 
-def attach_to_paths(paths: Paths, n_users: int, given: Ids, placed: Ids, rows: csr_array, n_jobs: int | None) -> Paths:
+def attach_to_paths(paths: Paths, more: Arrivals, n_jobs: int | None) -> Paths:
     """Return a graph in which some users are attached to the vertex from where their items are nearest."""
     graph, before = paths.graph, paths.n_users
-    known = given[given < before]
+    known = more.given[more.given < before]
     if known.size and not graph.n_hubs:
         raise ValueError(
-            f"userids[{int((given < before).argmax())}] = {known[0]} is known, and the edges of known users "
+            f"userids[{int((more.given < before).argmax())}] = {known[0]} is known, and the edges of known users "
             'are part of paths of others in a graph without hubs; fit anew, or use edges="product"'
         )
-    shift = n_users - before
-    anchors = paths.nearest_anchors(rows, n_jobs)
+    shift = more.n - before
+    anchors = paths.nearest_anchors(more.rows, n_jobs)
     anchors += np.where(anchors >= before, shift, 0)
-    return Paths(attach_users(grow(graph, before, shift), n_users, placed, anchors), n_users)
+    return Paths(attach_users(grow(graph, before, shift), more.n, more.placed, anchors), more.n)
 
 
 # -- interactions that are kept --------------------------------------------------------------------------------------
 
 
-def with_rows(rows: csr_array, n: int) -> csr_array:
-    """Return rows with empty ones behind them, up to so many."""
-    result = rows.copy()
-    result.resize(n, rows.shape[1])
-    return result
-
-
-def replace_rows(kept: csr_array | None, n: int, places: Ids, rows: csr_array) -> csr_array | None:
+def replace_rows(kept: csr_array | None, more: Arrivals) -> csr_array | None:
     """Return interactions in which some rows are others; None where none are kept.
 
     Examples
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from prodige.recommendation.growing import replace_rows
-    >>> replace_rows(csr_array(np.eye(2)), 3, np.array([0, 2]), csr_array([[0.0, 1.0], [1.0, 1.0]])).toarray()
+    >>> from prodige.recommendation.growing import Arrivals, replace_rows
+    >>> more = Arrivals.of(np.array([0, 2]), csr_array([[0.0, 1.0], [1.0, 1.0]]), n_before=2)
+    >>> replace_rows(csr_array(np.eye(2)), more).toarray()
     array([[0., 1.],
            [0., 1.],
            [1., 1.]])
     """
     if kept is None:
         return None
-    order = np.arange(n)
-    order[places] = kept.shape[0] + np.arange(places.size)
-    return csr_array(vstack([kept, rows], format="csr")[order])
+    order = np.arange(more.n)
+    order[more.placed] = kept.shape[0] + np.arange(more.placed.size)
+    return csr_array(vstack([kept, more.rows], format="csr")[order])
 
 
-def replace_columns(kept: csr_array | None, n: int, places: Ids, rows: csr_array) -> csr_array | None:
+def replace_columns(kept: csr_array | None, more: Arrivals) -> csr_array | None:
     """Return interactions in which some columns are others, given as rows; None where none are kept."""
-    found = replace_rows(None if kept is None else kept.T.tocsr(), n, places, rows)
+    found = replace_rows(None if kept is None else kept.T.tocsr(), more)
     return None if found is None else found.T.tocsr()
 
 

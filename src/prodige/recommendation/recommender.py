@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from prodige._validation import check_ids
@@ -20,14 +19,15 @@ from prodige.graph.container import Contents
 from prodige.graph.graph import Graph
 from prodige.graph.loadable import Loadable
 from prodige.graph.product import ProductGraph
-from prodige.progress import Callback, Monitor
+from prodige.progress import Callback
 from prodige.recommendation import growing, saving
 from prodige.recommendation.explanation import Explanation, explain
-from prodige.recommendation.interactions import Choice, Recommender, best, check_interactions, check_length, parts
+from prodige.recommendation.interactions import Choice, Recommender, check_interactions, check_length, parts
 from prodige.recommendation.labels import check_labels, check_room
-from prodige.recommendation.parameters import EDGES, EdgeKind, check_parameters, find_budget, warn_of_sides
+from prodige.recommendation.parameters import EDGES, EdgeKind, check_parameters, warn_of_sides
 from prodige.recommendation.paths import Paths
-from prodige.recommendation.placing import Placing
+from prodige.recommendation.run import run
+from prodige.recommendation.similar import Alike
 from prodige.recommendation.vectors import Vectors
 from prodige.threads import count_threads
 
@@ -182,24 +182,7 @@ class GraphRecommender(Loadable, Recommender):
         check_room("user_labels", users)
         check_room("item_labels", items)
         warn_of_sides(n_users, n_items)
-        random = check_random_state(self.random_state)
-        answers: Paths | Vectors
-        if self.edges == "product":
-            from prodige.recommendation.distillation import N_STEPS, fit_product
-
-            budget = find_budget(self, n_users, n_items)
-            monitor = self._monitor(N_STEPS, start)
-            product, constants = fit_product(interactions, budget, monitor, random, self.n_jobs)
-            answers = Vectors(product, n_users if self.store_users else 0, constants)
-        else:
-            from prodige.recommendation.paper.fit import N_STEPS, fit_ranking
-
-            monitor = self._monitor(N_STEPS, start)
-            numbers = 4.0 if self.numbers_per_item is None else self.numbers_per_item
-            graph = fit_ranking(
-                interactions, self.edges, numbers, monitor=monitor, random_state=random, n_jobs=self.n_jobs
-            )
-            answers = Paths(graph, n_users)
+        answers, monitor = run(self, interactions, start)
         kept = interactions if self.keep_interactions else None
         self._become(answers, n_users, users, items, kept, history_=monitor.history, stopped_=monitor.stopped)
         if monitor.stopped == "interrupt":
@@ -236,17 +219,12 @@ class GraphRecommender(Loadable, Recommender):
         ids = growing.check_new("userids", userids)
         given = self._check_interacted(user_items, ids.size)
         growing.check_gap("userids", ids, self.n_users_, "users")
-        n_users = max(self.n_users_, int(ids.max(initial=-1)) + 1)
-        skipped = np.setdiff1d(np.arange(self.n_users_, n_users), ids)
-        placed = np.concatenate([ids, skipped])
-        rows = growing.with_rows(check_interactions(given) if given.nnz else given, placed.size)
-        if isinstance(self._answers, Vectors):
-            answers: Paths | Vectors = growing.place_users(self._answers, n_users, placed, rows, self.n_jobs)
-        else:
-            answers = growing.attach_to_paths(self._answers, n_users, ids, placed, rows, self.n_jobs)
-        labels = None if n_users > self.n_users_ else self.user_labels_  # there are none for the new ones
-        kept = growing.replace_rows(self.interactions_, n_users, placed, rows)
-        self._become(answers, n_users, labels, self.item_labels_, kept)
+        rows = check_interactions(given) if given.nnz else given
+        more = growing.Arrivals.of(ids, rows, self.n_users_)
+        answers = growing.place_users(self._answers, more, self.n_jobs)
+        labels = None if more.n > self.n_users_ else self.user_labels_  # there are none for the new ones
+        kept = growing.replace_rows(self.interactions_, more)
+        self._become(answers, more.n, labels, self.item_labels_, kept)
         return self
 
     def partial_fit_items(self, itemids: ArrayLike, item_users: Any) -> Self:
@@ -278,18 +256,12 @@ class GraphRecommender(Loadable, Recommender):
         ids = growing.check_new("itemids", itemids)
         growing.check_gap("itemids", ids, self.n_items_, "items")
         given = growing.check_rows("item_users", item_users, ids.size, self.n_users_, "items", "users")
-        n_items = max(self.n_items_, int(ids.max(initial=-1)) + 1)
-        placed = np.concatenate([ids, np.setdiff1d(np.arange(self.n_items_, n_items), ids)])
-        rows = growing.with_rows(given, placed.size)
-        answers = growing.place_items(vectors, n_items, placed, rows, self.n_jobs)
-        kept = growing.replace_columns(self.interactions_, n_items, placed, rows)
-        labels = None if n_items > self.n_items_ else self.item_labels_
+        more = growing.Arrivals.of(ids, given, self.n_items_)
+        answers = growing.place_items(vectors, more, self.n_jobs)
+        labels = None if more.n > self.n_items_ else self.item_labels_
+        kept = growing.replace_columns(self.interactions_, more)
         self._become(answers, self.n_users_, self.user_labels_, labels, kept)
         return self
-
-    def _monitor(self, n_steps: int, start: float) -> Monitor:
-        spent = time.perf_counter() - start
-        return Monitor(n_steps, self.max_time, spent, self.callbacks, self.verbose)
 
     def _become(
         self,
@@ -491,7 +463,8 @@ class GraphRecommender(Loadable, Recommender):
         """
         check_is_fitted(self)
         answers = self._answers
-        return self._similar(answers, itemid, N, filter_items, items, "item", answers.n_users, answers.n_items)
+        alike = Alike(answers.graph, "item", answers.n_users, answers.n_items)
+        return alike.find(itemid, N, filter_items, items, self.n_jobs)
 
     def similar_users(
         self,
@@ -516,40 +489,8 @@ class GraphRecommender(Loadable, Recommender):
         answers = self._answers
         if not self._stores_users:
             raise ValueError("similar_users needs users in the graph; fit with store_users=True")
-        return self._similar(answers, userid, N, filter_users, users, "user", 0, answers.n_users)
-
-    def _similar(
-        self,
-        answers: Paths | Vectors,
-        ids: ArrayLike,
-        N: int,
-        left_out: ArrayLike | None,
-        chosen: ArrayLike | None,
-        kind: str,
-        first: int,
-        n: int,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        sources = check_ids(f"{kind}id", ids, n, kind)
-        target = check_length(N, sources.size, n, kind)
-        dropped = np.zeros(n, dtype=bool)
-        if chosen is not None:
-            dropped[:] = True
-            dropped[check_ids(f"{kind}s", chosen, n, kind)] = False
-        if left_out is not None:
-            dropped[check_ids(f"filter_{kind}s", left_out, n, kind)] = True
-        found = np.full((sources.size, target), -1, dtype=np.int32)
-        scores = np.full((sources.size, target), -np.inf, dtype=np.float32)
-        targets = np.arange(first, first + n)
-        for part in parts(sources.size, _BLOCK // n):
-            block = np.negative(answers.graph.distances(first + sources[part], targets, n_jobs=self.n_jobs))
-            # Itself comes first, also where others are at distance 0: nothing is above infinity.
-            own = np.arange(len(block)), sources[part]
-            block[own] = np.inf
-            block[:, dropped] = -np.inf
-            ids_found, values = best(np.ascontiguousarray(block, dtype=np.float32), min(target, n))
-            width = ids_found.shape[1]
-            found[part, :width], scores[part, :width] = ids_found, np.where(values == np.inf, 0, values)
-        return (found[0], scores[0]) if np.ndim(ids) == 0 else (found, scores)
+        alike = Alike(answers.graph, "user", 0, answers.n_users)
+        return alike.find(userid, N, filter_users, users, self.n_jobs)
 
     def _scores(self, users: Ids) -> Distances:
         answers = self._answers
@@ -567,8 +508,7 @@ class GraphRecommender(Loadable, Recommender):
     def _positions(self, met: csr_array) -> Distances:
         """Return vectors of users by what they interacted with."""
         vectors = self._vectors("recalculate_user")
-        placing = Placing(vectors.items, vectors.bias, vectors.constants)
-        return placing.solve(met, count_threads(self.n_jobs))[0]
+        return vectors.placing.solve(met, count_threads(self.n_jobs))[0]
 
     def _blocks_of(self, met: csr_array | None) -> Iterator[tuple[slice, Distances]]:
         """Yield scores of users by what they interacted with."""

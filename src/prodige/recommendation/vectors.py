@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prodige.graph.bipartite import BipartiteFactor
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product import ProductGraph
-from prodige.recommendation.placing import Constants
+from prodige.recommendation.placing import Constants, Placing
 from prodige.recommendation.sides import Floats
 from prodige.threads import one_thread
 
@@ -87,6 +87,11 @@ class Vectors:
         squares = np.square(self.items, dtype=np.float64).sum(axis=1)
         bias = -lengths if self.stores_users else -(lengths + squares) / 2
         return np.asarray(bias - bias.mean(), np.float32)
+
+    @property
+    def placing(self) -> Placing:
+        """What finds where users are from the items they interacted with."""
+        return Placing(self.items, self.bias, self.constants)
 
     @cached_property
     def _columns(self) -> Floats:

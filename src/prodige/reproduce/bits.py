@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,14 @@ from prodige.drawing.plots.front import Point, best_points
 from prodige.provenance import commit, in_words, provenance
 from prodige.reproduce import budgets as budgets_table
 from prodige.reproduce import tables
-from prodige.reproduce.budgets import Row, budgets_of, headers, is_done, key_of, mean, ordered
+from prodige.reproduce.budgets import Row, budgets_of, headers, mean, ordered
 from prodige.reproduce.families import Family
 from prodige.reproduce.judging import N_SOURCES, Judge, K
 from prodige.reproduce.ours import FRONT_BUDGETS, Bits, OneGraph
 from prodige.reproduce.peers import Bench, Candidate, Codes, Method, Residual, Rounded
 from prodige.reproduce.quantisers import KINDS
+from prodige.reproduce.resuming import Key, Rows, due, go_on, known_rows
+from prodige.reproduce.resuming import read as read_result
 from prodige.reproduce.tables import Plan, command, fit_rows, table_lines
 
 if TYPE_CHECKING:
@@ -79,13 +82,9 @@ def run(
         Bits an item.
     plan : Plan
         Methods, seeds and threads.
-    known : dict, optional
-        An earlier result of the same data. Its rows stay, but those asked for are made anew unless they are of the
-        same commit and as many seeds.
-    keep : callable
-        Given the result so far after every row.
-    again : bool
-        Make all rows that are asked for anew.
+    known, keep, again
+        An earlier result, who is given the result so far, and whether to make all rows anew: see
+        :mod:`prodige.reproduce.resuming`.
 
     Returns
     -------
@@ -104,23 +103,20 @@ def run(
     """
     asked = tables.select(plan.methods, tuple(METHODS))
     space = family.space(plan.n_jobs)
-    rows = {key_of(row): row for row in known["rows"]} if known and known["n_items"] == space.n_items else {}
+    rows = known_rows(known, {"n_items": space.n_items}, "method", "budget")
     here = commit()
-    todo = [
-        (method, budget)
-        for method in asked
-        for budget in budgets
-        if again or not is_done(rows.get((method, budget)), here, plan.n_seeds if method in SEEDED else 1)
-    ]
+    todo = due(rows, product(asked, budgets), plan, SEEDED, here, again)
     bench = Bench(family, Judge(space), max(budgets, default=0), plan.n_jobs) if todo else None
-    for method, budget in todo:
+
+    def make(key: Key) -> Row:
         assert bench is not None
-        rows[method, budget] = asdict(made(bench, method, budget, plan, here))
-        keep(gathered(family, rows, plan))
-    return gathered(family, rows, plan)
+        method, budget = key
+        return made(bench, method, budget, plan, here)
+
+    return go_on(rows, todo, make, lambda: gathered(family, rows, plan), keep)
 
 
-def gathered(family: Family, rows: dict[tuple[str, int], dict[str, Any]], plan: Plan) -> dict[str, Any]:
+def gathered(family: Family, rows: Rows, plan: Plan) -> dict[str, Any]:
     """Return all rows in the order of the table, ready for JSON."""
     entries = ordered(rows, list(METHODS))
     budgets = sorted({row["budget"] for row in entries})
@@ -137,7 +133,7 @@ def gathered(family: Family, rows: dict[tuple[str, int], dict[str, Any]], plan: 
 
 def read(path: Path) -> dict[str, Any] | None:
     """Return an earlier result; None where there is no such file."""
-    return budgets_table.read(path, list(METHODS))
+    return read_result(path, list(METHODS))
 
 
 # -- one row ---------------------------------------------------------------------------------------------------------

@@ -1,19 +1,13 @@
-"""Rows by method and budget: which are there, which are to be made, and how they become tables.
-
-A run goes on where another ended: rows of the same commit with enough seeds are kept.
-"""
+"""Rows by method and budget, and how they become tables."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from prodige.reproduce import tables
-
-Result = dict[str, Any]
+from prodige.reproduce.resuming import Result, Rows
 
 
 @dataclass(kw_only=True)
@@ -41,36 +35,9 @@ def key_of(row: dict[str, Any]) -> tuple[str, int]:
     return row["method"], row["budget"]
 
 
-def is_done(row: dict[str, Any] | None, here: str | None, n_seeds: int) -> bool:
-    """Whether a row need not be made again: same commit, and enough seeds or a reason why there are none."""
-    if row is None or here is None or row["commit"] != here:
-        return False
-    return len(row["seconds"]) == n_seeds or bool(row["note"])
-
-
-def ordered(rows: Mapping[tuple[str, int], dict[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
+def ordered(rows: Rows, methods: Sequence[str]) -> list[dict[str, Any]]:
     """Return rows in the order of a table."""
     return [rows[key] for key in sorted(rows, key=lambda key: (methods.index(key[0]), key[1]))]
-
-
-def read(path: Path, methods: Sequence[str], size: str = "n_items") -> Result | None:
-    """Return an earlier result that has rows of these methods alone; None where there is no such file.
-
-    Rows that do not say which commit made them are of that of the whole.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    try:
-        result: Result = json.loads(text)
-        for row in result["rows"]:
-            row.setdefault("commit", result["origin"]["commit"])
-        if all(row["method"] in methods for row in result["rows"]) and result[size] > 0:
-            return result
-    except (ValueError, TypeError, KeyError, AttributeError):
-        pass
-    raise ValueError(f"{path} is no table of this version; move it away, or name another folder")
 
 
 # -- as a table ------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from prodige.datasets import Interactions
 from prodige.provenance import commit, in_words, provenance
 from prodige.reproduce import budgets as rows_by_budget
 from prodige.reproduce import tables
-from prodige.reproduce.budgets import Result, Row, headers, is_done, key_of, mean, ordered
+from prodige.reproduce.budgets import Row, headers, mean, ordered
 from prodige.reproduce.recommenders import (
     FIGURES,
     GRIDS,
@@ -32,6 +32,8 @@ from prodige.reproduce.recommenders import (
     Split,
     Stage,
 )
+from prodige.reproduce.resuming import Key, Result, Rows, due, go_on, known_rows
+from prodige.reproduce.resuming import read as read_result
 from prodige.reproduce.tables import Plan, command, fit_rows, table_lines
 
 if TYPE_CHECKING:
@@ -72,13 +74,9 @@ def run(
         Bits for each user and item, or for each item where users are not stored.
     plan : Plan
         Methods, seeds and threads.
-    known : dict, optional
-        An earlier result of the same data. Its rows stay, but those asked for are made anew unless they are of the
-        same commit and as many seeds.
-    keep : callable
-        Given the result so far after every row.
-    again : bool
-        Make all rows that are asked for anew.
+    known, keep, again
+        An earlier result, who is given the result so far, and whether to make all rows anew: see
+        :mod:`prodige.reproduce.resuming`.
 
     Returns
     -------
@@ -102,21 +100,18 @@ def run(
     [True, True]
     """
     asked = tables.select(plan.methods, tuple(METHODS))
-    is_same = known is not None and (known["n_users"], known["n_items"]) == data.train.shape
-    rows = {key_of(row): row for row in known["rows"]} if known is not None and is_same else {}
+    n_users, n_items = data.train.shape
+    rows = known_rows(known, {"n_users": n_users, "n_items": n_items}, "method", "budget")
     here = commit()
-    todo = [
-        (method, budget)
-        for method in asked
-        for budget in budgets
-        if again or not is_done(rows.get((method, budget)), here, plan.n_seeds if method in SEEDED else 1)
-    ]
-    bench = None
-    for method, budget in todo:
-        bench = bench or Bench.of(stage_of(data, plan.n_jobs))
-        rows[method, budget] = asdict(made(bench, data.name, method, budget, plan, here))
-        keep(gathered(data, rows, plan))
-    return gathered(data, rows, plan)
+    todo = due(rows, product(asked, budgets), plan, SEEDED, here, again)
+    bench = Bench.of(stage_of(data, plan.n_jobs)) if todo else None
+
+    def make(key: Key) -> Row:
+        assert bench is not None
+        method, budget = key
+        return made(bench, data.name, method, budget, plan, here)
+
+    return go_on(rows, todo, make, lambda: gathered(data, rows, plan), keep)
 
 
 def stage_of(data: Interactions, n_jobs: int | None) -> Stage:
@@ -124,7 +119,7 @@ def stage_of(data: Interactions, n_jobs: int | None) -> Stage:
     return Stage(data.train.astype(bool).astype("float32"), data.held_out, data.negatives, n_jobs)
 
 
-def gathered(data: Interactions, rows: dict[tuple[str, int], dict[str, Any]], plan: Plan) -> Result:
+def gathered(data: Interactions, rows: Rows, plan: Plan) -> Result:
     """Return all rows in the order of the table, ready for JSON."""
     entries = ordered(rows, list(METHODS))
     budgets = sorted({row["budget"] for row in entries})
@@ -143,7 +138,7 @@ def gathered(data: Interactions, rows: dict[tuple[str, int], dict[str, Any]], pl
 
 def read(path: Path) -> Result | None:
     """Return an earlier result; None where there is no such file."""
-    return rows_by_budget.read(path, list(METHODS))
+    return read_result(path, list(METHODS))
 
 
 # -- one row ---------------------------------------------------------------------------------------------------------

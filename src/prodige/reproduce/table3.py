@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from prodige import baselines
 from prodige.datasets import LabelledTexts
 from prodige.provenance import commit, provenance
 from prodige.reproduce import budgets, tables
-from prodige.reproduce.budgets import is_done
+from prodige.reproduce.resuming import Key, due, go_on, known_rows
+from prodige.reproduce.resuming import read as read_result
 from prodige.reproduce.tables import Plan, command, fit_rows, page, seeds_in_words, spread, timed_fit
 from prodige.text.classifier import GraphTextClassifier
 from prodige.text.paper import AnchorTextClassifier
@@ -90,13 +91,9 @@ def run(
     data : LabelledTexts
     plan : Plan
         Methods, seeds and threads.
-    known : dict, optional
-        An earlier result of the same data. Its rows stay, but those asked for are made anew unless they are of the
-        same commit and as many seeds.
-    keep : callable
-        Given the result so far after every row.
-    again : bool
-        Make all rows that are asked for anew.
+    known, keep, again
+        An earlier result, who is given the result so far, and whether to make all rows anew: see
+        :mod:`prodige.reproduce.resuming`.
 
     Returns
     -------
@@ -104,8 +101,7 @@ def run(
         ``dataset``, ``n_train``, ``n_test``, ``n_seeds``, ``rows`` (of :class:`Row`) and ``origin``, ready for JSON.
     """
     sizes = {"n_train": len(data.train), "n_test": len(data.test)}
-    is_same = known is not None and all(known.get(name) == size for name, size in sizes.items())
-    rows = {row["method"]: row for row in known["rows"]} if known is not None and is_same else {}
+    rows = known_rows(known, sizes, "method")
     seeded = SEEDED if data.has_published_split else set(METHODS)
     here = commit()
 
@@ -114,22 +110,22 @@ def run(
         return Row(method, paper_accuracy=accuracy, paper_megabytes=megabytes, commit=here)
 
     def gathered() -> dict[str, Any]:
-        entries = [rows[method] for method in METHODS if method in rows]
+        entries = [rows[method,] for method in METHODS if (method,) in rows]
         origin = provenance(command("table3", entries, dataset=data.name, seeds=plan.n_seeds))
         return {"dataset": data.name, **sizes, "n_seeds": plan.n_seeds, "rows": entries, "origin": origin}
 
-    for method in tables.select(plan.methods, METHODS):
-        if again or not is_done(rows.get(method), here, plan.n_seeds if method in seeded else 1):
-            alone = replace(plan, methods=[method])
-            (row,) = fit_rows(alone, data.name, LABELS, seeded, new, partial(fit, data, plan.n_jobs))
-            rows[method] = asdict(row)
-            keep(gathered())
-    return gathered()
+    def make_row(key: Key) -> Row:
+        alone = replace(plan, methods=list(key))
+        made: list[Row] = fit_rows(alone, data.name, LABELS, seeded, new, partial(fit, data, plan.n_jobs))
+        return made[0]
+
+    asked = [(method,) for method in tables.select(plan.methods, METHODS)]
+    return go_on(rows, due(rows, asked, plan, seeded, here, again), make_row, gathered, keep)
 
 
 def read(path: Path) -> dict[str, Any] | None:
     """Return an earlier result; None where there is no such file."""
-    return budgets.read(path, METHODS, "n_train")
+    return read_result(path, METHODS, "n_train")
 
 
 def fit(data: LabelledTexts, n_jobs: int | None, row: Row, seed: int) -> None:

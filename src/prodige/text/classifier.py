@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +22,7 @@ from prodige.graph.header import shortened
 from prodige.graph.loadable import Loadable
 from prodige.progress import Callback, Monitor, Record, Stopped, check_callbacks
 from prodige.text import encoding
+from prodige.text.estimator import TextEstimator
 from prodige.text.fitting import RoomError, Settings
 from prodige.text.labels import check_class_weight, check_labels, decode_classes, encode_classes
 from prodige.text.learning import learn
@@ -59,7 +60,7 @@ class Reason(NamedTuple):
     lengths: tuple[float, ...]
 
 
-class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GraphTextClassifier(Loadable, TextEstimator):
     """Texts into classes by a graph of words, pairs and triples of words.
 
     Every vertex hangs on one of a few hubs, hubs lie at graded distances from the classes, and a text is as near to a
@@ -121,7 +122,6 @@ class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ig
 
     _kind = "text"
 
-    classes_: NDArray[Any]
     word_graph_: WordGraph
     settings_: Settings
     validation_accuracy_: float | None
@@ -263,11 +263,6 @@ class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ig
             return np.asarray(softmax(scores, axis=1))
         return np.concatenate([expit(-scores), expit(scores)], axis=1)
 
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the most probable class of each text, shape [N]."""
-        best = self.predict_proba(texts).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def explain(self, text: str, label: Any = None, N: int = 10) -> list[Reason]:
         """Return the vertices that decided, those that say most first.
 
@@ -386,12 +381,6 @@ class GraphTextClassifier(Loadable, ClassifierMixin, BaseEstimator):  # type: ig
         model = cls(max_bytes=max(contents.n_bytes, 1), n_jobs=n_jobs)
         model.__dict__.update(classes_=classes, word_graph_=graph)
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def reasons(graph: WordGraph, document: str, place: int, label: str, n: int) -> list[Reason]:

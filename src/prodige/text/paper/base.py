@@ -1,17 +1,16 @@
-"""TextClassifier: what all classifiers of texts here have in common, whatever embeds their words."""
+"""TextClassifier: what all classifiers by the paper's network have in common, whatever embeds their words."""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +18,7 @@ from torch import nn
 
 from prodige._validation import check_integer
 from prodige.progress import Callback, Record, Stopped, check_callbacks, tell
+from prodige.text.estimator import TextEstimator
 from prodige.text.labels import check_class_weight, check_labels
 from prodige.text.paper.network import Corpus, Examples, TextNetwork, Training, gradients
 from prodige.text.vocabulary import PADDING, Vocabulary, check_texts
@@ -34,7 +34,7 @@ TEACHER_RATE = 1e-3
 _SPREAD = 0.5
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class TextClassifier(TextEstimator):
     """Vocabulary, validation part, classes and predictions; a new kind says how its network is fitted."""
 
     max_vocabulary: int
@@ -50,7 +50,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     verbose: int
     callbacks: Sequence[Callback] | None
 
-    classes_: NDArray[Any]
     vocabulary_: Vocabulary
     network_: TextNetwork
     history_: list[Record]
@@ -110,25 +109,21 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         with torch_threads(1):  # the last bits depend on how many there are; the convolution has its own
             return np.asarray(torch.softmax(self.network_.predict(corpus), dim=1).numpy())
 
-    def predict(self, texts: Any) -> NDArray[Any]:
-        """Return the most probable class of each text, shape [N]."""
-        best = self.predict_proba(texts).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
     # -- parts of a fit ----------------------------------------------------------------------------------------------
 
-    def _training(
-        self, stage: str, corpus: Corpus, classes: NDArray[np.int64], random: np.random.RandomState, warm: bool = False
-    ) -> Training:
-        """Return a run over the texts, some of them set aside for validation; the same ones in every stage."""
+    def _train(
+        self,
+        stage: str,
+        network: TextNetwork,
+        groups: list[dict[str, Any]],
+        corpus: Corpus,
+        classes: NDArray[np.int64],
+        random: np.random.RandomState,
+        warm: bool = False,
+    ) -> TextNetwork:
+        """Return a network, trained on all texts but some set aside for validation; the same ones in every stage."""
         train, held_out = split(classes, self.validation_fraction, self._split_seed)
-        return Training(
+        training = Training(
             Examples(corpus.take(train), classes[train]),
             Examples(corpus.take(held_out), classes[held_out]),
             self._class_weights,
@@ -139,6 +134,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             verbose=self.verbose,
             report=self._report,
         )
+        network = training.run(network, groups)
+        if training.interrupted:
+            self.stopped_ = "interrupt"
+        return network
 
     def _report(self, record: Record) -> bool:
         self.history_.append(record)
@@ -180,11 +179,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         network = self._network(
             nn.Embedding(start.shape[0], start.shape[1], padding_idx=PADDING, _weight=start), generator
         )
-        training = self._training("vectors", corpus, classes, random)
-        network = training.run(network, [{"params": network.parameters(), "lr": rate}])
-        if training.interrupted:
-            self.stopped_ = "interrupt"
-        return network
+        return self._train("vectors", network, [{"params": network.parameters(), "lr": rate}], corpus, classes, random)
 
     def _network(self, embedding: nn.Module, generator: torch.Generator | None = None) -> TextNetwork:
         """Return a network of the right size; without a generator for one that gets other weights at once."""

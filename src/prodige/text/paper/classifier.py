@@ -21,7 +21,7 @@ from prodige._validation import check_integer
 from prodige.graph import container
 from prodige.graph.atomic import StrPath
 from prodige.graph.graph import Graph
-from prodige.graph.header import shortened
+from prodige.graph.header import as_json, shortened
 from prodige.graph.loadable import Loadable
 from prodige.learning.anchors import AnchorEmbedding, FrozenAnchorEmbedding
 from prodige.learning.anchors_from_coordinates import directions
@@ -30,13 +30,11 @@ from prodige.progress import Callback
 from prodige.text.labels import decode_classes, encode_classes
 from prodige.text.paper import codec
 from prodige.text.paper.base import TextClassifier
-from prodige.text.paper.distillation import take_over, task_vectors
+from prodige.text.paper.distillation import take_over, task_vectors, token_weights
 from prodige.text.paper.network import Corpus, TextNetwork, gradients
 from prodige.text.vocabulary import PADDING
 from prodige.text.wordvectors import WordVectors
 
-# A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
-_POWER = 0.75
 # Rates of learning of the graph and of the layers above it, which start close to where they should be. On blocks of
 # IMDB's training part, which share few films with the rest, filters at 3e-4 or 1e-3 had a higher loss than at 1e-4.
 _GRAPH_RATE = 2e-3
@@ -155,9 +153,7 @@ class AnchorTextClassifier(Loadable, TextClassifier):
         encode_classes(self.classes_)
         codec.check_tables(len(self.vocabulary_), n_anchors, self.n_filters, self.kernel_size, codec.MAX_TABLE)
         codec.check_words(self.vocabulary_)
-        counts = np.bincount(corpus.tokens, minlength=len(self.vocabulary_))
-        weights = np.maximum(counts, 1.0) ** _POWER
-        weights[PADDING] = 0
+        weights = token_weights(corpus, len(self.vocabulary_))
         teacher = self._train_on_vectors(self._word_vectors(corpus, random, self.n_components), corpus, classes, random)
         start = copy.deepcopy(random)
         try:
@@ -196,17 +192,11 @@ class AnchorTextClassifier(Loadable, TextClassifier):
         """Return a network over a graph, trained with it."""
         embedding = network.embedding
         assert isinstance(embedding, AnchorEmbedding)
-        training = self._training("graph", corpus, classes, random, warm=True)
-        network = training.run(
-            network,
-            [
-                {"params": [embedding.graph.theta_w], "lr": _GRAPH_RATE},
-                {"params": [*network.convolution.parameters(), *network.dense.parameters()], "lr": _RATE},
-            ],
-        )
-        if training.interrupted:
-            self.stopped_ = "interrupt"
-        return network
+        groups = [
+            {"params": [embedding.graph.theta_w], "lr": _GRAPH_RATE},
+            {"params": [*network.convolution.parameters(), *network.dense.parameters()], "lr": _RATE},
+        ]
+        return self._train("graph", network, groups, corpus, classes, random, warm=True)
 
     def _take(self, description: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Make what a file holds the model in use."""
@@ -279,11 +269,6 @@ class AnchorTextClassifier(Loadable, TextClassifier):
         parameters = {name: as_json(getattr(self, name)) for name in _SAVED}
         content = {"architecture": "paper", "parameters": parameters, "class_type": class_type, "network": network}
         return content, {**codec.joined(arrays), "classes": classes}
-
-
-def as_json(value: Any) -> Any:
-    """Return a number as JSON knows it, be it one of Python or of NumPy."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_saved(parameters: Any) -> dict[str, Any]:

@@ -11,12 +11,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prodige.text.paper.network import TextNetwork
+from prodige.text.paper.network import Corpus, TextNetwork
+from prodige.text.vocabulary import PADDING
 
+# A token counts by this power of how often it occurs: all of the frequent ones matter, but not in proportion.
+_POWER = 0.75
 # Directions of the products that are kept.
 _MOST_DIRECTIONS = 30
 # How strongly least squares keeps the new filters small, relative to the mean square of the coordinates.
 _RIDGE = 1e-3
+
+
+def token_weights(corpus: Corpus, n_tokens: int) -> NDArray[np.float64]:
+    """Return how much each token of a vocabulary counts, shape [V]: padding not at all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.text.paper.distillation import token_weights
+    >>> from prodige.text.paper.network import Corpus
+    >>> token_weights(Corpus(np.array([2, 2, 0, 3]), np.array([0, 4])), 5).round(2)
+    array([0.  , 1.  , 1.68, 1.  , 1.  ])
+    """
+    weights: NDArray[np.float64] = np.maximum(np.bincount(corpus.tokens, minlength=n_tokens), 1.0) ** _POWER
+    weights[PADDING] = 0
+    return weights
 
 
 def products(network: TextNetwork) -> NDArray[np.float64]:
