@@ -365,6 +365,8 @@ class CodeFit:
         n_levels: int,
         n_rounds: int,
         n_jobs: int,
+        n_dimensions: NDArray[np.int32] | None = None,
+        positions: NDArray[np.float32] | None = None,
     ) -> tuple[NDArray[np.uint16], NDArray[np.float32], float]: ...
     def measure_factor(
         self,

@@ -17,6 +17,18 @@ void check_codes(const char* name, Matrix<const std::uint16_t> codes, std::span<
                                         " in factor " + std::to_string(by_factor ? r : c));
 }
 
+void check_positions(const FactorTables& factors) {
+    if (factors.n_dimensions.empty() && factors.positions.empty()) return;
+    check_size("n_dimensions", factors.n_dimensions.size(), factors.n_factors());
+    std::size_t n_coordinates = 0;
+    for (std::size_t m = 0; m < factors.n_factors(); ++m) {
+        const std::int32_t size = factors.n_dimensions[m];
+        if (size < 0 || size > 1 << 16) throw std::invalid_argument("a factor has 0 to 65536 dimensions");
+        n_coordinates += static_cast<std::size_t>(size) * factors.n_hubs[m];
+    }
+    check_size("positions", factors.positions.size(), n_coordinates);
+}
+
 // Everything a fit knows of its items; made once, used by every pass.
 class CodeFit {
    public:
@@ -96,10 +108,13 @@ void bind_codes(nb::module_& m) {
             [](const CodeFit& fit, Array<std::int32_t> n_hubs, Array<float> tables, int quarters, float floor,
                Grid<std::uint16_t> codes, Array<float> lengths, Grid<std::uint16_t> source_codes,
                Array<float> source_lengths, Array<Vertex> items, float least, float step, int n_levels, int n_rounds,
-               int n_jobs) {
+               int n_jobs, std::optional<Array<std::int32_t>> n_dimensions, std::optional<Array<float>> positions) {
                 check_jobs(n_jobs);
-                const CodeTask task =
+                CodeTask task =
                     fit.task(n_hubs, tables, quarters, floor, codes, lengths, source_codes, source_lengths, items);
+                task.factors.n_dimensions = view(n_dimensions);
+                task.factors.positions = view(positions);
+                check_positions(task.factors);
                 Codes found;
                 run([&](Watch& watch) {
                     found = choose_codes(task, {least, step, n_levels}, n_rounds, n_jobs, watch);
@@ -108,7 +123,8 @@ void bind_codes(nb::module_& m) {
                                       found.loss);
             },
             "n_hubs"_a, "tables"_a, "quarters"_a, "floor"_a, "codes"_a, "lengths"_a, "source_codes"_a,
-            "source_lengths"_a, "items"_a, "least"_a, "step"_a, "n_levels"_a, "n_rounds"_a, "n_jobs"_a)
+            "source_lengths"_a, "items"_a, "least"_a, "step"_a, "n_levels"_a, "n_rounds"_a, "n_jobs"_a,
+            "n_dimensions"_a = nb::none(), "positions"_a = nb::none())
         .def(
             "measure_factor",
             [](const CodeFit& fit, Array<std::int32_t> n_hubs, Array<float> tables, int quarters, float floor,

@@ -13,11 +13,91 @@ namespace {
 // depend on the number of threads.
 constexpr std::size_t part_blocks = 64, n_parts = 8;
 
+// What the cost of every hub of a factor follows from if entries of its table are squared distances between positions:
+// |x - y|² is a sum of d + 2 products of a number of x with one of y, and so its square is of (d + 2)(d + 3) / 2. Sums
+// over hubs of these numbers, and as many products for each hub, take the place of an entry for each pair of hubs.
+class Features {
+   public:
+    Features() = default;
+
+    Features(std::span<const float> positions, std::size_t n_hubs) {
+        const std::size_t size = positions.size() / n_hubs, width = size + 2, n_products = width * (width + 1) / 2;
+        if (size == 0 || 2 * (width + n_products) > n_hubs) return;
+        n_terms_ = width + n_products;
+        n_first_ = width;
+        of_sums_.resize(n_terms_ * n_hubs);
+        of_hubs_.resize(n_hubs * n_terms_);
+        std::vector<float> mine(width), others(width);
+        for (std::size_t h = 0; h < n_hubs; ++h) {
+            float square = 0;
+            for (std::size_t d = 0; d < size; ++d) {
+                const float value = positions[h * size + d];
+                square += value * value;
+                mine[d + 2] = -2 * value;
+                others[d + 2] = value;
+            }
+            mine[0] = others[1] = square;
+            mine[1] = others[0] = 1;
+            std::size_t term = 0;
+            const auto put = [&](float of_sum, float of_hub) {
+                of_sums_[term * n_hubs + h] = of_sum;
+                of_hubs_[h * n_terms_ + term++] = of_hub;
+            };
+            for (std::size_t a = 0; a < width; ++a) put(others[a], 2 * mine[a]);
+            for (std::size_t a = 0; a < width; ++a)
+                for (std::size_t b = 0; b <= a; ++b)
+                    put(others[a] * others[b], (a == b ? 1 : 2) * mine[a] * mine[b]);
+        }
+    }
+
+    // Whether they are known, and take less time than the table.
+    bool pay() const { return n_terms_ > 0; }
+    std::size_t n_terms() const { return n_terms_; }
+
+    // costs[hub][lane]: the sum of 2 * entry * residual + entry² * weight over all hubs; sums has room for n_terms().
+    void cost(const CodeKernels& kernels, std::size_t n_hubs, const float* residuals, const float* totals, float* sums,
+              float* costs) const {
+        kernels.multiply(of_sums_.data(), n_first_, n_hubs, residuals, sums);
+        kernels.multiply(of_sums_.data() + n_first_ * n_hubs, n_terms_ - n_first_, n_hubs, totals,
+                         sums + n_first_ * lanes);
+        kernels.multiply(of_hubs_.data(), n_hubs, n_terms_, sums, costs);
+    }
+
+   private:
+    std::size_t n_terms_ = 0, n_first_ = 0;
+    std::vector<float> of_sums_, of_hubs_;  // [term][hub], [hub][term]
+};
+
+std::vector<Features> find_features(const FactorTables& factors) {
+    std::vector<Features> found(factors.n_factors());
+    std::size_t begin = 0;
+    for (std::size_t m = 0; m < factors.n_dimensions.size(); ++m) {
+        const std::size_t n_hubs = factors.n_hubs[m], size = n_hubs * factors.n_dimensions[m];
+        found[m] = Features(factors.positions.subspan(begin, size), n_hubs);
+        begin += size;
+    }
+    return found;
+}
+
+// The hub with the least cost, the first of equals.
+void least_of(const float* costs, std::size_t n_hubs, std::int32_t* best) {
+    float least[lanes];
+    std::copy_n(costs, lanes, least);
+    std::fill_n(best, lanes, 0);
+    for (std::size_t h = 1; h < n_hubs; ++h)
+        for (std::size_t l = 0; l < lanes; ++l) {
+            const bool lower = costs[h * lanes + l] < least[l];
+            least[l] = lower ? costs[h * lanes + l] : least[l];
+            best[l] = lower ? static_cast<std::int32_t>(h) : best[l];
+        }
+}
+
 // A block of items at a time, with everything about them side by side.
 class Block {
    public:
-    explicit Block(const CodeTask& task)
+    explicit Block(const CodeTask& task, std::span<const Features> features = {})
         : task_(task),
+          features_(features),
           kernels_(code_kernels()),
           n_columns_(task.sources.size()),
           n_near_(task.near.columns),
@@ -28,7 +108,11 @@ class Block {
           weights_(n_all_ * lanes),
           rows_(most_hubs_ * lanes),
           residuals_(most_hubs_ * lanes),
-          totals_(most_hubs_ * lanes) {}
+          totals_(most_hubs_ * lanes) {
+        std::size_t n_terms = 0;
+        for (const Features& some : features_) n_terms = std::max(n_terms, some.n_terms());
+        sums_of_terms_.resize(n_terms * lanes);
+    }
 
     // Everything about items first to first + lanes - 1 of the task; the last one stands in for those beyond.
     void take(std::size_t first) {
@@ -75,7 +159,14 @@ class Block {
         add_factor(factor, -1);
         collect(factor);
         std::int32_t best[lanes];
-        kernels_.best_hub(table(factor), n_hubs(factor), residuals_.data(), totals_.data(), best);
+        if (!features_.empty() && features_[factor].pay()) {
+            // The rows are filled anew when the factor is added.
+            features_[factor].cost(kernels_, n_hubs(factor), residuals_.data(), totals_.data(), sums_of_terms_.data(),
+                                   rows_.data());
+            least_of(rows_.data(), n_hubs(factor), best);
+        } else {
+            kernels_.best_hub(table(factor), n_hubs(factor), residuals_.data(), totals_.data(), best);
+        }
         for (std::size_t l = 0; l < lanes; ++l)
             codes_[l * task_.factors.n_factors() + factor] = static_cast<std::uint16_t>(best[l]);
         add_factor(factor, 1);
@@ -160,10 +251,12 @@ class Block {
     }
 
     const CodeTask& task_;
+    const std::span<const Features> features_;
     const CodeKernels& kernels_;
     std::size_t n_columns_, n_near_, n_all_, most_hubs_;
     Floats sums_, targets_, weights_;   // [landmark or near item][lane]
     Floats rows_, residuals_, totals_;  // [hub][lane]
+    Floats sums_of_terms_;              // [term][lane]
     Vertex items_[lanes];
     float lengths_[lanes];
     std::vector<std::uint16_t> codes_;  // [lane][factor]
@@ -183,8 +276,9 @@ Codes choose_codes(const CodeTask& task, const LengthGrid& grid, int n_rounds, i
     const std::size_t n_blocks = (n + lanes - 1) / lanes;
     Codes result{std::vector<std::uint16_t>(n * n_factors), std::vector<float>(n), 0};
     std::vector<double> losses(n_blocks);
+    const std::vector<Features> features = find_features(task.factors);
     parallel_ranges(n_blocks, n_jobs, watch, [&](std::size_t first, std::size_t last) {
-        Block block(task);
+        Block block(task, features);
         for (std::size_t b = first; b < last; ++b) {
             watch.check();
             const std::size_t count = std::min(lanes, n - b * lanes);

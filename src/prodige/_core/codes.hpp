@@ -20,6 +20,10 @@ struct FactorTables {
     std::span<const float> entries;
     int quarters;  // the gauge is quarters / 4, from 1 to 2: its powers are roots of roots
     float floor;   // shorter distances weigh no more than this one
+    // Where entries are squared distances between positions, these: [hub][dimension] of one factor after the other. No
+    // dimensions: nothing is known of the factor but its table.
+    std::span<const std::int32_t> n_dimensions{};
+    std::span<const float> positions{};
 
     std::size_t n_factors() const noexcept { return n_hubs.size(); }
     std::size_t offset(std::size_t factor) const noexcept;

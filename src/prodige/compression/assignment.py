@@ -20,6 +20,8 @@ from prodige import _core
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.placing import LinearPlacing
+from prodige.compression.positions import as_places
+from prodige.graph.factors import GeometricFactor
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 from prodige.metric.space import in_units
@@ -191,5 +193,12 @@ class ProductOutOfSample:
             *grid,
             n_rounds,
             n_jobs,
+            **places_of_hubs(graph),
         )
         return codes, lengths
+
+
+def places_of_hubs(graph: ProductGraph) -> dict[str, NDArray[Any]]:
+    """Return positions of all hubs as the core wants them, where tables are their squared distances."""
+    positions = [factor.positions for factor in graph.factors if isinstance(factor, GeometricFactor)]
+    return as_places(positions) if graph.power == 2 and len(positions) == graph.n_factors else {}

@@ -31,7 +31,7 @@ from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import Plan, make_plan
-from prodige.compression.positions import distance_powers, move_hubs
+from prodige.compression.positions import as_places, distance_powers, move_hubs
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 from prodige.metric.clusters import cluster_in_parts
@@ -373,7 +373,7 @@ class ProductFit:
         total = 0.0
         for half in np.array_split(shuffled, 2):
             items = np.sort(half).astype(np.int32)
-            product = self._product()
+            product = self._product() | (as_places(self.positions) if self.power == 2 else {})
 
             def of_part(
                 part: slice, items: NDArray[np.int32] = items, product: dict[str, Any] = product
