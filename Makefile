@@ -56,10 +56,12 @@ gallery: $(VENV)/installed browser
 	$(BIN)/python tools/gallery.py
 	$(BIN)/python tools/screenshot.py
 
-# The core without Python, plain and under the sanitizers.
+# The core without Python, plain and under the sanitizers. The plain one is that of the last installation, which is the
+# newest there is.
 core-test: $(VENV)/installed
-	$(BIN)/cmake -S . -B build/core -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/core --parallel 2
+	$(BIN)/cmake -S . -B build/core -DCMAKE_MESSAGE_LOG_LEVEL=WARNING \
+		-DPRODIGE_CORE="$$(ls -t $(CURDIR)/build/cp*/libprodige_core.a | head -n 1)"
+	$(BIN)/cmake --build build/core --parallel 2 --target core_tests
 	build/core/core_tests
 
 # Side by side, so that no processor waits for the last file of the other.

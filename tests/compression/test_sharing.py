@@ -90,7 +90,7 @@ def test_any_number_of_ranks_gives_the_same_bits(n_ranks: int, setting: int, alo
 
 
 def test_what_is_no_product_is_fitted_by_the_first_rank(tmp_path: Path) -> None:
-    rows = RNG.normal(size=(300, 2))  # points of a plane
+    rows = RNG.normal(size=(150, 2))  # points of a plane
     settings: list[dict[str, Any]] = [{"structure": "graph"}, {"structure": "graph", "n_hubs": 8}, {}]
     expected = [known_of(DistanceCompressor(random_state=0, n_jobs=1, **one).fit(rows)) for one in settings]
     assert [structure for _, structure, *_ in expected][:2] == ["neighbors", "hubs"]
