@@ -149,7 +149,7 @@ def memory() -> int:
 
 
 def soak(run: Callable[[int | None], None], n_jobs: int | None, seconds: float) -> dict[str, Any]:
-    """Run a fit for so long, but at least once more after a first time; return what grew in the later two thirds of the time."""
+    """Run a fit for so long, but at least twice; return what grew in the later two thirds of the time."""
     repeat(run, n_jobs, seconds / 3)
     n_live, n_bytes, n_open = live(), memory(), open_ends()
     n_runs = repeat(run, n_jobs, 2 * seconds / 3)

@@ -53,7 +53,7 @@ def run(program: str, namespace: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", WITH_PROGRAMS, ids=[page.name for page in WITH_PROGRAMS])
 def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each in its order: what one has made, the next may use. How good fits are is for others to say: these are short."""
+    """Each in its order: what one has made, the next may use. Fits are short; how good they are is told elsewhere."""
     for name, n_steps in (("N_STEPS", 8), ("N_LOCAL_STEPS", 8), ("N_SWEEPS", 2)):
         monkeypatch.setattr(selection, name, n_steps)
     monkeypatch.chdir(tmp_path)
