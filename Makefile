@@ -4,13 +4,15 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test search test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
+.PHONY: demo test pytest search test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
 
+test: core-test pytest
+
 # One worker for each processor, with one thread of linear algebra each: they would only wait for each other.
-test: $(VENV)/installed core-test browser
+pytest: $(VENV)/installed browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # New examples for every property, more of them than usual. What is found becomes a test of its own.
