@@ -4,13 +4,15 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 CORE = $(wildcard src/prodige/_core/*)
 
-.PHONY: demo test search test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
+.PHONY: demo test pytest search test-minimum repeat browser lint docs gallery core-test sanitize asan tsan bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits_compression.py
 
+test: core-test pytest
+
 # One worker for each processor, with one thread of linear algebra each: they would only wait for each other.
-test: $(VENV)/installed core-test browser
+pytest: $(VENV)/installed browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # New examples for every property, more of them than usual. What is found becomes a test of its own.
@@ -19,10 +21,12 @@ search: $(VENV)/installed
 
 # What compares results again, with other kernels of torch and of the core; those of the core have the same bits.
 repeat: $(VENV)/installed
-	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default PRODIGE_CPU_CAPABILITY=default \
-		$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m repeatable
-	$(BIN)/python tools/digests.py > build/digests
-	PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py | diff build/digests -
+	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=default PRODIGE_CPU_CAPABILITY=default $(BIN)/python -m pytest \
+		--numprocesses auto --dist worksteal -m repeatable $$(grep --recursive --files-with-matches \
+		--include 'test_*.py' mark.repeatable tests)
+	$(BIN)/python tools/digests.py > build/digests & \
+		PRODIGE_CPU_CAPABILITY=default $(BIN)/python tools/digests.py > build/digests-default && wait $$!
+	diff build/digests build/digests-default
 
 # The lowest versions of everything that pyproject.toml allows, of Python as well. Older torch brings gigabytes with it,
 # and keeps an idle thread of a pool of its own once its number of threads was set, so that one test is left out.
@@ -56,10 +60,12 @@ gallery: $(VENV)/installed browser
 	$(BIN)/python tools/gallery.py
 	$(BIN)/python tools/screenshot.py
 
-# The core without Python, plain and under the sanitizers.
+# The core without Python, plain and under the sanitizers. The plain one is that of the last installation, which is the
+# newest there is.
 core-test: $(VENV)/installed
-	$(BIN)/cmake -S . -B build/core -DCMAKE_MESSAGE_LOG_LEVEL=WARNING
-	$(BIN)/cmake --build build/core --parallel 2
+	$(BIN)/cmake -S . -B build/core -DCMAKE_MESSAGE_LOG_LEVEL=WARNING \
+		-DPRODIGE_CORE="$$(ls -t $(CURDIR)/build/cp*/libprodige_core.a | head -n 1)"
+	$(BIN)/cmake --build build/core --parallel 2 --target core_tests
 	build/core/core_tests
 
 # Side by side, so that no processor waits for the last file of the other.

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,10 +138,8 @@ FITS: dict[str, Callable[[int | None], None]] = {
 def live() -> int:
     """Return how many tensors, modules and graphs there are, after all that can be freed was freed."""
     gc.collect()
-    kinds = (torch.Tensor, torch.nn.Module, Graph)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of deprecated modules, which are asked what they are like all others
-        return sum(issubclass(type(thing), kinds) for thing in gc.get_objects())
+    counts = Counter(map(type, gc.get_objects()))
+    return sum(count for kind, count in counts.items() if issubclass(kind, (torch.Tensor, torch.nn.Module, Graph)))
 
 
 def memory() -> int:
@@ -150,7 +149,7 @@ def memory() -> int:
 
 
 def soak(run: Callable[[int | None], None], n_jobs: int | None, seconds: float) -> dict[str, Any]:
-    """Run a fit for so long, but at least a few times; return what grew in the later two thirds of the time."""
+    """Run a fit for so long, but at least twice; return what grew in the later two thirds of the time."""
     repeat(run, n_jobs, seconds / 3)
     n_live, n_bytes, n_open = live(), memory(), open_ends()
     n_runs = repeat(run, n_jobs, 2 * seconds / 3)
@@ -169,11 +168,11 @@ def open_ends() -> int:
 
 
 def repeat(run: Callable[[int | None], None], n_jobs: int | None, seconds: float) -> int:
-    """Run a fit twice, and then until the time is up; return how often."""
+    """Run a fit, and then again until the time is up; return how often."""
     n_runs, end = 0, time.perf_counter() + seconds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so little data converges to nothing
-        while n_runs < 2 or time.perf_counter() < end:
+        while n_runs < 1 or time.perf_counter() < end:
             run(n_jobs)
             n_runs += 1
     return n_runs

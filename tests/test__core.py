@@ -55,12 +55,13 @@ def check_trees(forest: Any, edges: Edges, expected: NDArray[np.float64]) -> Non
         np.testing.assert_allclose(
             distances[begin:end], expected[source][vertices[begin:end]], rtol=0, atol=tolerance(edges.weight.dtype)
         )
-        for p in range(1, end - begin):
-            parent, edge = parents[begin + p], tree_edges[begin + p]
-            assert 0 <= parent < p
-            assert {vertices[begin + p], vertices[begin + parent]} == {edges.i[edge], edges.j[edge]}
-            step = float(distances[begin + parent]) + float(edges.weight[edge])
-            assert distances[begin + p] == pytest.approx(step, abs=tolerance(edges.weight.dtype))
+        rows = np.arange(begin + 1, end)
+        parent, edge = parents[rows], tree_edges[rows]
+        assert ((parent >= 0) & (parent < rows - begin)).all()
+        ends = np.sort([vertices[rows], vertices[begin + parent]], axis=0)
+        np.testing.assert_array_equal(ends, np.sort([edges.i[edge], edges.j[edge]], axis=0))
+        steps = distances[begin + parent].astype(np.float64) + edges.weight[edge]
+        np.testing.assert_allclose(distances[rows], steps, rtol=1e-6, atol=tolerance(edges.weight.dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

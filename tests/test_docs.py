@@ -17,6 +17,7 @@ from matplotlib import pyplot
 import site_pages
 from docstring_markdown import to_markdown
 from prodige.cli import app
+from prodige.compression import selection
 from prodige.graph import container, legacy
 
 DOCS = site_pages.ROOT / "docs"
@@ -52,7 +53,9 @@ def run(program: str, namespace: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("page", WITH_PROGRAMS, ids=[page.name for page in WITH_PROGRAMS])
 def test_programs_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each in its order: what one has made, the next may use."""
+    """Each in its order: what one has made, the next may use. Fits are short; how good they are is told elsewhere."""
+    for name, n_steps in (("N_STEPS", 8), ("N_LOCAL_STEPS", 8), ("N_SWEEPS", 2)):
+        monkeypatch.setattr(selection, name, n_steps)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     namespace: dict[str, Any] = {}

@@ -52,7 +52,6 @@ def failure(code: int, *arguments: str) -> str:
 # -- learning --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.repeatable
 def test_a_table_becomes_a_model() -> None:
     result = invoke("reviews.csv", "-o", "m.prodige", "--max-bytes", "600")
     assert result.exit_code == 0, result.output

@@ -63,7 +63,6 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 # -- going on
 
 
-@pytest.mark.repeatable
 def test_checkpoints_do_not_change_the_result(whole: Recorded) -> None:
     assert DistanceCompressor(**SETTINGS).fit(X).graph_ == whole.fit.graph_
 

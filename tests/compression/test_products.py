@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 
 import prodige
@@ -230,25 +231,26 @@ def test_a_product_is_a_metric(exponents: tuple[float, float]) -> None:
     assert (D[i, k] <= (D[i, j] + D[j, k]) * (1 + 1e-6)).all()
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.fixture(scope="module")
+def fitted() -> DistanceCompressor:
+    return DistanceCompressor(bits_per_item=64, structure="product", random_state=0, n_jobs=1).fit(DIGITS)
+
+
 @pytest.mark.repeatable
-def test_any_number_of_threads_gives_the_same_bits(n_jobs: int) -> None:
-    settings: list[dict[str, Any]] = [{"bits_per_item": 64}, {"metric": "manhattan", "objective": 0.5}]
-    for parameters in settings:
-        fits = [
-            DistanceCompressor(structure="product", random_state=0, n_jobs=jobs, **parameters).fit(DIGITS)
-            for jobs in (1, n_jobs)
-        ]
-        assert fits[0].graph_ == fits[1].graph_
-        assert fits[0].insert(DIGITS[:40]) == fits[1].insert(DIGITS[:40])
+def test_any_number_of_threads_gives_the_same_bits(fitted: DistanceCompressor) -> None:
+    city = DistanceCompressor(structure="product", metric="manhattan", objective=0.5, random_state=0, n_jobs=1)
+    for model, n_jobs in ((fitted, 2), (city.fit(DIGITS), 3)):
+        again = clone(model).set_params(n_jobs=n_jobs).fit(DIGITS)
+        assert again.graph_ == model.graph_
+        assert again.insert(DIGITS[:40]) == model.insert(DIGITS[:40])
 
 
-def test_more_bits_are_worth_it() -> None:
+def test_more_bits_are_worth_it(fitted: DistanceCompressor) -> None:
     """From 32 bits to 64 and to 128 the error halves at least; every file is within its budget."""
     variance = pdist(DIGITS).var()
     shares = []
     for bits in (32, 64, 128):
-        compressor = DistanceCompressor(bits_per_item=bits, structure="product", random_state=0).fit(DIGITS)
+        compressor = fitted if bits == 64 else clone(fitted).set_params(bits_per_item=bits).fit(DIGITS)
         assert compressor.graph_.bits_per_item <= bits
         shares.append(-compressor.score(DIGITS) / variance)
     assert shares[0] < 0.25
@@ -256,14 +258,13 @@ def test_more_bits_are_worth_it() -> None:
     assert shares[2] < 0.5 * shares[1]
 
 
-def test_what_is_saved_is_what_was_measured(tmp_path: Any) -> None:
-    compressor = DistanceCompressor(bits_per_item=64, structure="product", random_state=0).fit(DIGITS)
+def test_what_is_saved_is_what_was_measured(fitted: DistanceCompressor, tmp_path: Any) -> None:
     path = tmp_path / "digits.prodige"
-    compressor.graph_.save(path)
-    assert path.stat().st_size * 8 / 600 == compressor.graph_.bits_per_item <= 64
+    fitted.graph_.save(path)
+    assert path.stat().st_size * 8 / 600 == fitted.graph_.bits_per_item <= 64
     loaded: Any = prodige.load(path)
     assert isinstance(loaded, ProductGraph)
-    np.testing.assert_array_equal(loaded.distances(), compressor.graph_.distances())
+    np.testing.assert_array_equal(loaded.distances(), fitted.graph_.distances())
 
 
 def recall(graph: ProductGraph, X: NDArray[Any], k: int = 10) -> float:
@@ -297,15 +298,14 @@ def test_metrics_that_are_not_euclidean() -> None:
     assert -metric.score(DIGITS) < 0.15 * pdist(DIGITS, "cityblock").var()
 
 
-def test_new_items_are_kept_nearly_as_well() -> None:
-    X = load_digits().data
-    compressor = DistanceCompressor(bits_per_item=64, structure="product", random_state=0).fit(X[:1500])
-    graph = compressor.insert(X[1500:])
+def test_new_items_are_kept_nearly_as_well(fitted: DistanceCompressor) -> None:
+    new = load_digits().data[600:900]
+    graph = fitted.insert(new)
     assert graph.bits_per_item <= 64
-    np.testing.assert_array_equal(graph.distances(np.arange(9), np.arange(1500)), compressor.graph_.distances(range(9)))
-    truth = cdist(X[1500:], X[:1500])
-    error = ((graph.distances(np.arange(1500, len(X)), np.arange(1500)) - truth) ** 2).mean()
-    assert error < 2.5 * -compressor.score(X[:1500])
+    np.testing.assert_array_equal(graph.distances(np.arange(9), np.arange(600)), fitted.graph_.distances(range(9)))
+    truth = cdist(new, DIGITS)
+    error = ((graph.distances(np.arange(600, 900), np.arange(600)) - truth) ** 2).mean()
+    assert error < 2.5 * -fitted.score(DIGITS)
     assert error < 0.1 * truth.var()
 
 

@@ -20,7 +20,7 @@ from prodige.metric.sources import as_source
 from prodige.metric.space import Space
 from prodige.progress import Record
 
-N = 3000
+N = 2000
 LIMIT = "175MB"
 SETTINGS: dict[str, Any] = {"bits_per_item": 24, "memory_limit": LIMIT, "random_state": 0}
 
@@ -72,7 +72,7 @@ def test_neither_blocks_nor_threads_matter(
 ) -> None:
     np.save(tmp_path / "rows.npy", rows)
     for X, n_jobs in (
-        ([rows[:7], rows[7:2000], rows[2000:]], 3),
+        ([rows[:7], rows[7:1300], rows[1300:]], 3),
         (tmp_path / "rows.npy", 1),
     ):
         assert DistanceCompressor(**SETTINGS, n_jobs=n_jobs).fit(X).graph_ == fitted.graph_
@@ -84,9 +84,9 @@ def test_items_get_what_insert_gives_them(fitted: DistanceCompressor, rows: NDAr
     assert np.array_equal(again, fitted.insert(rows).codes[N:])
     assert (again == fitted.graph_.codes).all(axis=1).mean() > 0.6  # items of the sample keep what the fit gave them
     placing = fitted._out_of_sample()
-    parts = list(assign_blocks(as_source(rows), placing, 100, 2300))  # type: ignore[arg-type]
+    parts = list(assign_blocks(as_source(rows), placing, 100, 1300))  # type: ignore[arg-type]
     assert parts[0][0] == 100
-    assert np.array_equal(np.concatenate([codes for _, codes, _ in parts]), again[100:2300])
+    assert np.array_equal(np.concatenate([codes for _, codes, _ in parts]), again[100:1300])
 
 
 def test_a_file_can_be_added_to(fitted: DistanceCompressor, rows: NDArray[np.float32], tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_sparse_rows_are_as_dense_ones(rows: NDArray[np.float32], fitted: Distan
 
 def test_not_a_number_is_named(rows: NDArray[np.float32]) -> None:
     bad = rows.copy()
-    bad[2321, 2] = np.nan
-    with pytest.raises(ValueError, match="nan in block 2, row 2321 "):
-        DistanceCompressor(**SETTINGS).fit([bad[:1000], bad[1000:2000], bad[2000:]])
+    bad[1721, 2] = np.nan
+    with pytest.raises(ValueError, match="nan in block 2, row 1721 "):
+        DistanceCompressor(**SETTINGS).fit([bad[:700], bad[700:1400], bad[1400:]])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import errno
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
+from copy import copy
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -71,11 +73,13 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-@pytest.fixture(autouse=True)
-def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _short() -> Iterator[None]:
     """Fits of a fraction of a second."""
-    monkeypatch.setattr(selection, "N_STEPS", 24)
-    monkeypatch.setattr(report, "N_MDS_STEPS", 20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "N_STEPS", 24)
+        patch.setattr(report, "N_MDS_STEPS", 20)
+        yield
 
 
 def fitted(data: Any = X, **options: Any) -> DistanceCompressor:
@@ -87,6 +91,22 @@ def fitted(data: Any = X, **options: Any) -> DistanceCompressor:
 def written(path: Path, compressor: DistanceCompressor, data: Any = X, **options: Any) -> str:
     write_report(path / "run.html", compressor, data, **options)
     return (path / "run.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def compressor() -> DistanceCompressor:
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def product() -> DistanceCompressor:
+    return fitted(structure="product")
+
+
+@pytest.fixture(scope="module")
+def page(compressor: DistanceCompressor, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report as most have it."""
+    return written(tmp_path_factory.mktemp("page"), compressor, name="sixty points", notes=["something was odd"])
 
 
 def rows(page: str) -> dict[str, list[str]]:
@@ -122,11 +142,10 @@ def test_errors_are_those_of_the_methods(tmp_path: Path) -> None:
     assert found["residual coordinates"][:2] == ["5", "160"]
 
 
-def test_a_product(tmp_path: Path) -> None:
+def test_a_product(product: DistanceCompressor, tmp_path: Path) -> None:
     """Without edges there are neither degrees nor a curve of their number; the picture says what it shows instead."""
-    compressor = fitted(structure="product")
-    page = written(tmp_path, compressor, name="sixty points")
-    graph, found, words = compressor.graph_, rows(page), " ".join(" ".join(Page(page).words).split())
+    page = written(tmp_path, product, name="sixty points")
+    graph, found, words = product.graph_, rows(page), " ".join(" ".join(Page(page).words).split())
     assert list(found) == ["product of graphs", "MDS", "star", "PCA", "residual coordinates"]
     mine = found["product of graphs"]
     assert mine[:2] == [number(graph.numbers_per_item), number(graph.bits_per_item)]
@@ -144,9 +163,8 @@ def test_a_product(tmp_path: Path) -> None:
     assert page.count("<svg") == 4  # curves, distances, bits, items
 
 
-def test_a_product_that_is_no_metric(tmp_path: Path) -> None:
-    compressor = fitted(structure="product")
-    metric = compressor.graph_
+def test_a_product_that_is_no_metric(product: DistanceCompressor, tmp_path: Path) -> None:
+    compressor, metric = copy(product), product.graph_
     compressor.graph_ = metric.from_factors(metric.factors, metric.codes, metric.lengths, power=2, gauge=1)
     assert "gauge 1; it is not promised to be a metric." in written(tmp_path, compressor)
 
@@ -162,9 +180,7 @@ def test_others_in_as_many_bits(tmp_path: Path) -> None:
     assert float(least["residual coordinates"][1]) <= 20
 
 
-def test_what_is_on_the_page(tmp_path: Path) -> None:
-    compressor = fitted()
-    page = written(tmp_path, compressor, name="sixty points", notes=["something was odd"])
+def test_what_is_on_the_page(page: str) -> None:
     words = " ".join(" ".join(Page(page).words).split())
     for part in (
         "sixty points as a graph",
@@ -180,8 +196,7 @@ def test_what_is_on_the_page(tmp_path: Path) -> None:
     assert page.count("<svg") == 5  # curves, degrees, distances, bits, graph
 
 
-def test_one_file_without_scripts_or_network(tmp_path: Path) -> None:
-    page = written(tmp_path, fitted())
+def test_one_file_without_scripts_or_network(page: str) -> None:
     parsed = Page(page)
     assert parsed.tags["script"] == parsed.tags["iframe"] == 0
     assert all(link.startswith(("#", "data:")) for link in parsed.links)
@@ -192,9 +207,9 @@ def test_one_file_without_scripts_or_network(tmp_path: Path) -> None:
     assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
 
 
-def test_text_is_escaped(tmp_path: Path) -> None:
+def test_text_is_escaped(compressor: DistanceCompressor, tmp_path: Path) -> None:
     evil = "</title><script>alert('x')</script>$title & 🙂 שלום " + "y" * 10_000
-    page = written(tmp_path, fitted(), name=evil, command=evil, notes=[evil])
+    page = written(tmp_path, compressor, name=evil, command=evil, notes=[evil])
     parsed = Page(page)
     assert parsed.tags["script"] == 0
     assert "<script" not in page
@@ -202,26 +217,27 @@ def test_text_is_escaped(tmp_path: Path) -> None:
     assert evil in unescape(page)
 
 
-def test_pictures_take_the_colour_of_the_page(tmp_path: Path) -> None:
-    page = written(tmp_path, fitted())
+def test_pictures_take_the_colour_of_the_page(page: str) -> None:
     assert INK not in page
     assert "currentColor" in page
     assert "prefers-color-scheme: dark" in page
     assert not re.search(r"(fill|stroke): ?(#000000|black|#ffffff|white)", page)
 
 
-def test_the_same_run_makes_the_same_pictures(tmp_path: Path) -> None:
-    compressor = fitted()
-    pages = [written(tmp_path, compressor, command="") for _ in range(2)]
-    first, second = (re.findall("<svg.*?</svg>", page, flags=re.DOTALL) for page in pages)
-    assert first == second
-
-
-def test_settings_of_matplotlib_stay(tmp_path: Path) -> None:
-    before, figures = dict(matplotlib.rcParams), pyplot.get_fignums()
-    written(tmp_path, fitted())
-    assert dict(matplotlib.rcParams) == before
+def test_the_same_again(page: str, compressor: DistanceCompressor, tmp_path: Path) -> None:
+    """The same run makes the same pictures, says what goes on, and leaves the settings of matplotlib as they were."""
+    figures, said = pyplot.get_fignums(), list[str]()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # what the first page has changed would not be seen again
+        before = dict(matplotlib.rcParams)
+        pages = page, written(tmp_path, compressor, tell=said.append)
+        assert dict(matplotlib.rcParams) == before
     assert pyplot.get_fignums() == figures
+    first, second = (re.findall("<svg.*?</svg>", page, flags=re.DOTALL) for page in pages)
+    assert len(first) == 5
+    assert first == second
+    others = ("MDS", "star", "PCA", "residual coordinates")
+    assert said == ["measuring", *(f"comparing with {other}" for other in others), "drawing"]
 
 
 def test_metrics_without_pca(tmp_path: Path) -> None:
@@ -260,15 +276,17 @@ def test_the_l0_way(tmp_path: Path) -> None:
     assert "penalty that met the budget" in words
 
 
-def test_wrong_input(tmp_path: Path) -> None:
+def test_wrong_input(compressor: DistanceCompressor, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="X must be what compressor was fitted to: 60 items, got 59"):
-        write_report(tmp_path / "run.html", fitted(), X[:59])
+        write_report(tmp_path / "run.html", compressor, X[:59])
     with pytest.raises(NotFittedError):
         write_report(tmp_path / "run.html", DistanceCompressor(), X)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_page(
+    compressor: DistanceCompressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "run.html").write_text("precious")
 
     def full(descriptor: int) -> None:
@@ -276,13 +294,6 @@ def test_a_full_disk_leaves_the_old_page(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_report(tmp_path / "run.html", fitted(), X)
+        write_report(tmp_path / "run.html", compressor, X)
     assert (tmp_path / "run.html").read_text() == "precious"
     assert os.listdir(tmp_path) == ["run.html"]
-
-
-def test_what_goes_on_is_told(tmp_path: Path) -> None:
-    said: list[str] = []
-    written(tmp_path, fitted(), tell=said.append)
-    others = ("MDS", "star", "PCA", "residual coordinates")
-    assert said == ["measuring", *(f"comparing with {other}" for other in others), "drawing"]

@@ -18,14 +18,16 @@ pytestmark = pytest.mark.browser
 X = np.random.default_rng(0).normal(size=(60, 8))
 
 
-@pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(selection, "N_STEPS", 24)
-    monkeypatch.setattr(report, "N_MDS_STEPS", 20)
-    compressor = DistanceCompressor(structure="graph", random_state=0, n_jobs=1).fit(X)
-    notes = ["<script>alert(1)</script>"]
-    write_report(tmp_path / "run.html", compressor, X, name="<b>sixty</b> 🙂 points", notes=notes)
-    return tmp_path / "run.html"
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "run.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "N_STEPS", 24)
+        patch.setattr(report, "N_MDS_STEPS", 20)
+        compressor = DistanceCompressor(structure="graph", random_state=0, n_jobs=1).fit(X)
+        notes = ["<script>alert(1)</script>"]
+        write_report(path, compressor, X, name="<b>sixty</b> 🙂 points", notes=notes)
+    return path
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -240,7 +240,7 @@ def test_the_same_bits_for_any_jobs(model: WordModel) -> None:
     """On texts that are worth several threads."""
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{number}" for number in rng.integers(0, 800, 100)) for _ in range(800)]
-    fits = [clone(model).set_params(n_jobs=n_jobs).fit(texts) for n_jobs in (1, 2, 3)]
+    fits = [clone(model).set_params(n_jobs=n_jobs).fit(texts) for n_jobs in (1, 3)]
     for other in fits[1:]:
         np.testing.assert_array_equal(other.vectors_, fits[0].vectors_)
     different = clone(model).set_params(random_state=1).fit(texts)

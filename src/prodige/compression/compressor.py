@@ -132,10 +132,10 @@ class DistanceCompressor(Loadable, ClassNamePrefixFeaturesOutMixin, TransformerM
     --------
     >>> from sklearn.datasets import load_digits
     >>> from prodige import DistanceCompressor
-    >>> X = load_digits().data
+    >>> X = load_digits().data[:500]
     >>> compressor = DistanceCompressor(numbers_per_item=4, random_state=0).fit(X)
     >>> compressor.graph_.n_items, compressor.graph_.numbers_per_item <= 4
-    (1797, True)
+    (500, True)
     >>> compressor.graph_.distances([0], [1, 2]).shape
     (1, 2)
     """

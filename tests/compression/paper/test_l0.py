@@ -74,7 +74,7 @@ def test_probabilities_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_same_graph_for_any_number_of_threads(metric: str) -> None:
     """Also for those of torch and BLAS, which start from fit_l0 as many as they had before."""
     space = Space(clusters(800), metric)
-    results = [fit_l0(space, 4, random_state=5, n_steps=15, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
+    results = [fit_l0(space, 4, random_state=5, n_steps=15, n_jobs=n_jobs) for n_jobs in (1, 3)]
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:

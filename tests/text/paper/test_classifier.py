@@ -108,7 +108,7 @@ def test_same_seed_same_model_on_any_number_of_threads(vectors: str, tmp_path: P
     options: dict[str, Any] = {"vectors": vectors, "n_filters": 32, "n_components": 30}
     found = [
         as_bytes(make(n_jobs=n_jobs, **options).fit(texts, labels), texts, tmp_path / "model.prodige")
-        for n_jobs in (1, 1, 2, 3)
+        for n_jobs in (1, 3)
     ]
     assert len(set(found)) == 1
     different = make(random_state=1, **options).fit(texts, labels)
@@ -528,7 +528,7 @@ def test_interrupts_at_many_moments(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             Clock(last).fit(other, TEXTS, LABELS)
         assert vars(other) == before
-    for last in np.linspace(whole.learned + 1, whole.done, 14).astype(int):
+    for last in np.linspace(whole.learned + 1, whole.done, 8).astype(int):
         fitted = make()
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             Clock(last).fit(fitted, TEXTS, LABELS)
@@ -660,8 +660,8 @@ needs_limits = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason=
 
 
 @needs_limits
-def test_files_that_ask_for_much_memory(model: AnchorTextClassifier, tmp_path: Path) -> None:
-    """Their checksums fit, and they are small; each is refused before it gets what it asks for."""
+def test_files_that_are_damaged_or_ask_for_much_memory(model: AnchorTextClassifier, tmp_path: Path) -> None:
+    """Where checksums fit, and files are small, each is refused before it gets what it asks for."""
     model.save(tmp_path / "model.prodige")
     data = tmp_path / "model.prodige"
     n_items = len(model.vocabulary_)
@@ -705,23 +705,19 @@ def test_files_that_ask_for_much_memory(model: AnchorTextClassifier, tmp_path: P
     ]
     assert max(map(len, bombs)) < 2**21
     sound = data.read_bytes()
-    assert opened_with_little_memory([*bombs, sound], tmp_path) == ["FileFormatError"] * len(bombs) + [""]
+    bad = [*bombs, *damaged_files(sound)]
+    assert opened_with_little_memory([*bad, sound], tmp_path) == ["FileFormatError"] * len(bad) + [""]
 
 
-@needs_limits
-def test_damaged_files(model: AnchorTextClassifier, tmp_path: Path) -> None:
-    """Whatever happens to a file, and wherever: it is refused."""
-    model.save(tmp_path / "model.prodige")
-    data = (tmp_path / "model.prodige").read_bytes()
+def damaged_files(data: bytes) -> list[bytes]:
     rng = np.random.default_rng(0)
     damaged = []
-    for place in rng.integers(0, len(data), 100):
+    for place in rng.integers(0, len(data), 50):
         changed = bytearray(data)
         changed[place] ^= 1 << rng.integers(8)
         damaged += [bytes(changed), data[:place], data[:place] + bytes(1) + data[place:], data[place:]]
     damaged += [data + b"\0", data + data, data[:-1], b""]
-    damaged = [one for one in damaged if one != data]
-    assert opened_with_little_memory(damaged, tmp_path) == ["FileFormatError"] * len(damaged)
+    return [one for one in damaged if one != data]
 
 
 def test_a_pattern_is_never_taken_from_a_file(model: AnchorTextClassifier, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ class AnchorTextClassifier(Loadable, TextClassifier):
         >>> import tempfile
         >>> from prodige.text.paper import AnchorTextClassifier
         >>> texts = ["a fine warm film", "warm and funny", "dull and long", "a long dull mess"] * 10
-        >>> model = AnchorTextClassifier(random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10)
+        >>> model = AnchorTextClassifier(n_epochs=2, random_state=0, n_jobs=1).fit(texts, [1, 1, 0, 0] * 10)
         >>> with tempfile.TemporaryDirectory() as directory:
         ...     model.save(f"{directory}/reviews.prodige")
         ...     loaded = AnchorTextClassifier.load(f"{directory}/reviews.prodige")
