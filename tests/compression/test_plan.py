@@ -56,7 +56,7 @@ def test_no_room() -> None:
 def test_few_directions_make_few_factors() -> None:
     plan = make_plan(10_000, Budget(bits=64), np.array([1.0, 0.5]))
     assert plan is not None
-    assert plan.n_hubs == (256, 256)
+    assert plan.n_hubs == (1024, 1024)
     assert plan.directions == ((0,), (1,))
 
 

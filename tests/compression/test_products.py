@@ -16,6 +16,7 @@ import prodige
 from prodige import DistanceCompressor, ProductGraph, _core
 from prodige.compression.budget import Budget
 from prodige.compression.objective import NearPairs
+from prodige.compression.positions import as_places, distance_powers
 from prodige.compression.products import ProductFit, find_coordinates, fit_product
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
@@ -108,6 +109,32 @@ def test_codes_are_the_best_by_enumeration(quarters: int, n_near: int) -> None:
         )
         assert lengths[item] == pytest.approx(max(wish, 0), rel=1e-3, abs=1e-5)
     assert loss == pytest.approx(expected_loss, rel=1e-4)
+
+
+def test_positions_say_the_same_as_tables() -> None:
+    """Of 64 hubs in a plane costs follow from 14 features; of 9 hubs the table is as quick, and in use."""
+    random = np.random.default_rng(3)
+    n_hubs, positions = np.array([64, 9, 64], np.int32), [random.normal(size=(n, 2)) for n in (64, 9, 64)]
+    codes = np.stack([random.integers(0, n, 300) for n in n_hubs], axis=1).astype(np.uint16)
+    sources = np.arange(0, 300, 3, dtype=np.int32)
+    target = cdist(random.normal(size=(300, 4)), random.normal(size=(100, 4))).astype(np.float32)
+    nobody, nothing = np.full((300, 0), -1, np.int32), np.empty((300, 0), np.float32)
+    fit = _core.CodeFit(sources, target, nobody, nothing, nothing)
+    tables = np.concatenate([distance_powers(some, 2.0).ravel() for some in positions]).astype(np.float32)
+    lengths = random.random(300).astype(np.float32)
+    arguments: Any = (n_hubs, tables, 8, 0.1, codes, lengths, np.ascontiguousarray(codes[sources].T), lengths[sources])
+    rest: Any = (np.arange(300, dtype=np.int32), 0.0, 0.0, 0, 1, 1)
+    by_table, _, _ = fit.choose_codes(*arguments, *rest)
+    by_place, _, _ = fit.choose_codes(*arguments, *rest, **as_places(positions))
+    assert (by_place == by_table).mean() > 0.995  # but for ties within rounding
+    assert (by_place != codes).mean() > 0.5
+    for n_dimensions, places in (
+        (np.array([2, 2], np.int32), np.zeros(146, np.float32)),
+        (np.array([2, 2, 2], np.int32), np.zeros(3, np.float32)),
+        (np.array([2, -2, 2], np.int32), np.zeros(238, np.float32)),
+    ):
+        with pytest.raises(ValueError, match=r"dimensions|positions"):
+            fit.choose_codes(*arguments, *rest, n_dimensions, places)
 
 
 @pytest.mark.parametrize("quarters", [4, 6, 8])
@@ -282,7 +309,8 @@ def test_neighbors_are_kept_where_they_are_asked_for() -> None:
     ]
     recalls = [recall(fit.graph_, DIGITS) for fit in fits]
     errors = [-fit.score(DIGITS) for fit in fits]
-    assert recalls[0] + 0.05 < recalls[1] < recalls[2]
+    assert recalls[0] < recalls[1] < recalls[2]
+    assert recalls[0] + 0.05 < recalls[2]
     assert errors[0] < errors[1] < errors[2] < 4 * errors[0]
 
 

@@ -45,8 +45,7 @@ class Features {
             };
             for (std::size_t a = 0; a < width; ++a) put(others[a], 2 * mine[a]);
             for (std::size_t a = 0; a < width; ++a)
-                for (std::size_t b = 0; b <= a; ++b)
-                    put(others[a] * others[b], (a == b ? 1 : 2) * mine[a] * mine[b]);
+                for (std::size_t b = 0; b <= a; ++b) put(others[a] * others[b], (a == b ? 1 : 2) * mine[a] * mine[b]);
         }
     }
 
