@@ -39,6 +39,9 @@ _WELL, _INTERRUPTED, _FAILED = range(3)
 _MOST_PARTS = 32
 _LEAST_ITEMS = 256
 
+# Parts whose sums are in memory at a time; a power of two, so that the order of sums is that of the whole tree.
+_LEAVES = 4
+
 
 class RankError(OSError):
     """Another process of the group failed or is gone; the message says which and why, as far as it is known."""
@@ -169,9 +172,9 @@ class Ranks:
         array([4., 6.])
         """
         mine = self.share(n_parts)
-        leaves = in_parts(function, mine, n_threads)
-        known = {(part, part + 1): leaf for part, leaf in zip(mine, leaves, strict=True)}
-        branches = {ends: add_branch(known, *ends) for ends in whole_branches(mine.start, mine.stop, 0, n_parts)}
+        branches = {
+            ends: add_leaves(function, *ends, n_threads) for ends in whole_branches(mine.start, mine.stop, 0, n_parts)
+        }
         found = {ends: total for some in self.gather(branches) for ends, total in some.items()}
         return add_branch(found, 0, n_parts)
 
@@ -271,6 +274,25 @@ def whole_branches(begin: int, end: int, low: int, high: int) -> list[tuple[int,
         return [(low, high)]
     middle = (low + high) // 2
     return whole_branches(begin, end, low, middle) + whole_branches(begin, end, middle, high)
+
+
+def add_leaves(function: Callable[[int], Floats], begin: int, end: int, n_threads: int) -> Floats:
+    """Return the sum over a branch of the tree, a few leaves in memory at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.ranks import add_leaves
+    >>> add_leaves(lambda part: np.array([1.0, part]), 0, 16, n_threads=2)
+    array([ 16., 120.])
+    """
+    if end - begin > _LEAVES:
+        middle = (begin + end) // 2
+        return add_leaves(function, begin, middle, n_threads) + add_leaves(function, middle, end, n_threads)
+    leaves = in_parts(function, range(begin, end), n_threads)
+    return add_branch(
+        {(part, part + 1): leaf for part, leaf in zip(range(begin, end), leaves, strict=True)}, begin, end
+    )
 
 
 def add_branch(known: dict[tuple[int, int], Floats], begin: int, end: int) -> Floats:

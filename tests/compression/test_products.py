@@ -119,13 +119,13 @@ def test_positions_say_the_same_as_tables() -> None:
     sources = np.arange(0, 300, 3, dtype=np.int32)
     target = cdist(random.normal(size=(300, 4)), random.normal(size=(100, 4))).astype(np.float32)
     nobody, nothing = np.full((300, 0), -1, np.int32), np.empty((300, 0), np.float32)
-    fit = _core.CodeFit(sources, target, nobody, nothing, nothing)
+    fit: Any = _core.CodeFit(sources, target, nobody, nothing, nothing)
     tables = np.concatenate([distance_powers(some, 2.0).ravel() for some in positions]).astype(np.float32)
     lengths = random.random(300).astype(np.float32)
     arguments: Any = (n_hubs, tables, 8, 0.1, codes, lengths, np.ascontiguousarray(codes[sources].T), lengths[sources])
     rest: Any = (np.arange(300, dtype=np.int32), 0.0, 0.0, 0, 1, 1)
     by_table, _, _ = fit.choose_codes(*arguments, *rest)
-    by_place, _, _ = fit.choose_codes(*arguments, *rest, **as_places(positions))
+    by_place, _, _ = fit.choose_codes(*arguments, *rest, *as_places(positions))
     assert (by_place == by_table).mean() > 0.995  # but for ties within rounding
     assert (by_place != codes).mean() > 0.5
     for n_dimensions, places in (

@@ -193,12 +193,12 @@ class ProductOutOfSample:
             *grid,
             n_rounds,
             n_jobs,
-            **places_of_hubs(graph),
+            *places_of_hubs(graph),
         )
         return codes, lengths
 
 
-def places_of_hubs(graph: ProductGraph) -> dict[str, NDArray[Any]]:
+def places_of_hubs(graph: ProductGraph) -> tuple[NDArray[np.int32], NDArray[np.float32]] | tuple[None, None]:
     """Return positions of all hubs as the core wants them, where tables are their squared distances."""
     positions = [factor.positions for factor in graph.factors if isinstance(factor, GeometricFactor)]
-    return as_places(positions) if graph.power == 2 and len(positions) == graph.n_factors else {}
+    return as_places(positions) if graph.power == 2 and len(positions) == graph.n_factors else (None, None)

@@ -46,8 +46,8 @@ def distance_powers(positions: Floats, power: float) -> Floats:
     return squares if power == 2 else squares ** (power / 2)
 
 
-def as_places(positions: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the positions of all factors as ``choose_codes`` of the core wants them.
+def as_places(positions: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return dimensions and positions of all factors as ``choose_codes`` of the core wants them.
 
     Squared distances come out best about the mean, as the core multiplies in single precision.
 
@@ -56,11 +56,11 @@ def as_places(positions: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     >>> import numpy as np
     >>> from prodige.compression.positions import as_places
     >>> as_places([np.array([[0.0], [3.0]]), np.array([[1.0, 2.0]])])
-    {'n_dimensions': array([1, 2], dtype=int32), 'positions': array([-1.5,  1.5,  0. ,  0. ], dtype=float32)}
+    (array([1, 2], dtype=int32), array([-1.5,  1.5,  0. ,  0. ], dtype=float32))
     """
     centred = [(some - some.mean(axis=0, dtype=np.float64)).astype(np.float32).ravel() for some in positions]
     sizes = np.array([some.shape[1] for some in positions], np.int32)
-    return {"n_dimensions": sizes, "positions": np.concatenate(centred)}
+    return sizes, np.concatenate(centred)
 
 
 def move_hubs(positions: Floats, residuals: Floats, weights: Floats, power: float, n_steps: int = 1) -> Floats:

@@ -373,7 +373,8 @@ class ProductFit:
         total = 0.0
         for half in np.array_split(shuffled, 2):
             items = np.sort(half).astype(np.int32)
-            product = self._product() | (as_places(self.positions) if self.power == 2 else {})
+            n_dimensions, positions = as_places(self.positions) if self.power == 2 else (None, None)
+            product = {**self._product(), "n_dimensions": n_dimensions, "positions": positions}
 
             def of_part(
                 part: slice, items: NDArray[np.int32] = items, product: dict[str, Any] = product
