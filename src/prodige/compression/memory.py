@@ -27,9 +27,8 @@ LANDMARKS = 4096
 _SAMPLE_LANDMARKS = (2048, 1024, 512)
 _LEAST_SAMPLE = 2000
 
-# Items that all others are measured against in the pass, and those of them that are kept for items to be added later.
-ANCHORS = 4096
-KEPT_ANCHORS = 2048
+# Items that all others are measured against, in the pass and whenever items are added.
+ANCHORS = 2048
 
 # Bytes that a fit takes whatever its size: blocks, tables of factors, and what libraries keep.
 _BASE = 160 << 20

@@ -127,35 +127,47 @@ def slopes(positions: Floats, weight: Floats, wish: Floats, power: float) -> tup
 
 
 def newton_step(positions: Floats, gradient: Floats, stiffness: Floats, damping: float) -> Floats:
-    """Return the damped Gauss–Newton step, by conjugate gradients: the matrix itself would take (H k)² numbers."""
-    n_hubs, n_dimensions = positions.shape
-    # The part of the matrix that a hub has with itself, and what all hubs have to be invertible.
-    own = np.empty((n_hubs, n_dimensions, n_dimensions))
-    total = stiffness.sum(axis=1)
-    mean = stiffness @ positions
-    for a in range(n_dimensions):
-        for b in range(a + 1):
-            products = positions[:, a] * positions[:, b]
-            across = positions[:, a] * mean[:, b] + positions[:, b] * mean[:, a]
-            own[:, a, b] = own[:, b, a] = total * products - across + stiffness @ products
-    diagonal = np.einsum("haa->ha", own).copy()
+    """Return the damped Gauss–Newton step, by conjugate gradients.
+
+    The matrix is never made: it would have (H k)² numbers. A pair of hubs g, h adds K_gh u uᵀ to it, where K is the
+    stiffness and u = x_g − x_h, so a product with it is one of K with a few columns.
+    """
+    n_hubs, n_dimensions = shape = positions.shape
+
+    def outer(some: Floats) -> Floats:
+        return (positions[:, :, None] * some[:, None, :]).reshape(n_hubs, -1)
+
+    sums = stiffness @ np.concatenate([np.ones((n_hubs, 1)), positions, outer(positions)], axis=1)
+    total, first, second = sums[:, 0], sums[:, 1 : 1 + n_dimensions], sums[:, 1 + n_dimensions :]
+    second = second.reshape(n_hubs, n_dimensions, n_dimensions)
+    # What a hub has with itself: the sum of K u uᵀ over all others.
+    across = positions[:, :, None] * first[:, None, :]
+    own = total[:, None, None] * outer(positions).reshape(second.shape) - across - across.swapaxes(1, 2) + second
+    diagonal = np.einsum("haa->ha", own)
     damped = damping * (diagonal + diagonal.mean())  # hubs that nobody is at stay where they are
     inverse = np.linalg.inv(own + damped[:, :, None] * np.eye(n_dimensions))
 
     def times(flat: Floats) -> Floats:
-        step = flat.reshape(positions.shape)
-        along = (positions * step).sum(axis=1)
-        # Of a pair: its stiffness, times how much longer the line between the two becomes.
-        longer = stiffness * (along[:, None] + along - positions @ step.T - step @ positions.T)
-        result = longer.sum(axis=1)[:, None] * positions - longer @ positions + damped * step
-        return np.asarray(result.ravel())
+        step = flat.reshape(shape)
+        along = (positions * step).sum(axis=1)[:, None]
+        columns = np.concatenate([along, step, along * positions, outer(step)], axis=1)
+        sums = np.split(stiffness @ columns, np.cumsum([1, n_dimensions, n_dimensions]), axis=1)
+        # By how much lines become longer, added up by hubs, alone and times where the other end is.
+        longer = along * total[:, None] + sums[0]
+        longer -= (positions * sums[1] + step * first).sum(axis=1)[:, None]
+        ends = along * first + sums[2] - np.einsum("hab,hb->ha", sums[3].reshape(second.shape), positions)
+        ends -= np.einsum("hab,hb->ha", second, step)
+        return np.asarray((longer * positions - ends + damped * step).ravel())
 
-    size = n_hubs * n_dimensions
-    matrix = LinearOperator((size, size), matvec=times, dtype=np.float64)
-    blocks = LinearOperator(
-        (size, size),
-        matvec=lambda flat: np.einsum("hab,hb->ha", inverse, flat.reshape(positions.shape)).ravel(),
-        dtype=np.float64,
+    def blocks(flat: Floats) -> Floats:
+        return np.asarray(np.einsum("hab,hb->ha", inverse, flat.reshape(shape)).ravel())
+
+    size = (n_hubs * n_dimensions,) * 2
+    step, _ = cg(
+        LinearOperator(size, matvec=times, dtype=np.float64),
+        gradient.ravel(),
+        rtol=_PRECISION,
+        maxiter=_MOST_ITERATIONS,
+        M=LinearOperator(size, matvec=blocks, dtype=np.float64),
     )
-    step, _ = cg(matrix, gradient.ravel(), rtol=_PRECISION, maxiter=_MOST_ITERATIONS, M=blocks)
-    return np.asarray(step.reshape(positions.shape))
+    return np.asarray(step.reshape(shape))

@@ -244,7 +244,7 @@ class Run:
         budget = find_budget(model).without_copies(source.n_items, sample.n_distinct)
         result = fit_sampled(selection, sample, space, sizes, budget, random)
         learned = Learned(result.graph, "product", result.history, result.selected.monitor.stopped)
-        return Fitted(learned, unit, result.anchors, result.anchor_rows, space.parameters)
+        return Fitted(learned, unit, result.anchors, result.placing.from_anchors.rows, space.parameters)
 
     # -- what both take ----------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State
-from prodige.compression.memory import ANCHORS, KEPT_ANCHORS, Estimate
+from prodige.compression.memory import ANCHORS, Estimate
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.selection import Choice, Selected, Selection
@@ -38,8 +38,8 @@ class Sampled(NamedTuple):
 
     graph: ProductGraph  # of all items
     selected: Selected  # of the sample
-    anchors: NDArray[np.int64]  # items that those added later are measured against
-    anchor_rows: Any
+    placing: ProductOutOfSample  # what gave all items their codes, and gives them to others
+    anchors: NDArray[np.int64]  # its anchors among all items
     history: list[Record]
 
 
@@ -114,7 +114,7 @@ def fit_sampled(
     assert isinstance(product, ProductGraph)
     del landmarks
     # The sample is in the order of the data but drawn at random, and so are items at even steps.
-    anchors = evenly(space.n_items, ANCHORS)
+    anchors = np.linspace(0, space.n_items - 1, min(ANCHORS, space.n_items)).astype(np.int64)
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
     near = NearSample(space, how.near_weight) if how.near_weight > 0 and not callable(space.metric) else None
     placing = ProductOutOfSample(product, from_anchors, near)
@@ -125,20 +125,7 @@ def fit_sampled(
     graph = ProductGraph.from_factors(
         product.factors, codes, placing.on_grid(lengths), product.power, product.gauge, places_of(sample)
     )
-    kept = from_anchors.take(evenly(anchors.size, KEPT_ANCHORS))
-    return Sampled(graph, selected, sample.items[kept.anchors], kept.rows, history)
-
-
-def evenly(n: int, n_most: int) -> NDArray[np.int64]:
-    """Return so many of ``n`` numbers at even steps, all of them where there are no more.
-
-    Examples
-    --------
-    >>> from prodige.compression.sampling import evenly
-    >>> evenly(9, 3), evenly(2, 3)
-    (array([0, 4, 8]), array([0, 1]))
-    """
-    return np.linspace(0, n - 1, min(n, n_most)).astype(np.int64)
+    return Sampled(graph, selected, placing, sample.items[anchors], history)
 
 
 class Places:
