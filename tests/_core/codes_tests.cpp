@@ -2,6 +2,7 @@
 #include "codes.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "checking.hpp"
 
@@ -9,13 +10,13 @@ namespace prodige {
 namespace {
 
 struct CodeProblem {
-    std::vector<std::int32_t> n_hubs{7, 3};
+    std::vector<std::int32_t> n_hubs;
     std::vector<float> tables, lengths, target, near_target, near_weight, source_lengths;
     std::vector<std::uint16_t> codes, source_codes;
     std::vector<Vertex> sources, near, items;
     std::size_t n = 41, columns = 23, n_near = 3;
 
-    explicit CodeProblem(Random& random) {
+    explicit CodeProblem(Random& random, std::vector<std::int32_t> sizes = {7, 3}) : n_hubs(std::move(sizes)) {
         const auto draw = [&](std::vector<float>& values, std::size_t size) {
             for (std::size_t e = 0; e < size; ++e) values.push_back(static_cast<float>(0.2 + random.unit()));
         };
@@ -96,6 +97,36 @@ void test_codes_are_the_best_of_all_hubs() {
     CHECK(std::abs(found.loss - before) < 1e-4 * before);
 }
 
+// Costs that follow from positions lead to the hubs that tables lead to, but for ties.
+void test_positions_lead_to_the_same_codes() {
+    Random random(3);
+    Watch watch;
+    CodeProblem problem(random, {60, 40});
+    const std::vector<std::int32_t> n_dimensions{2, 1};
+    std::vector<float> positions;
+    for (std::size_t e = 0; e < 60 * 2 + 40; ++e) positions.push_back(static_cast<float>(random.unit() - 0.5));
+    std::size_t entry = 0;
+    for (std::size_t m = 0, begin = 0; m < 2; begin += problem.n_hubs[m] * n_dimensions[m], ++m)
+        for (std::int32_t g = 0; g < problem.n_hubs[m]; ++g)
+            for (std::int32_t h = 0; h < problem.n_hubs[m]; ++h, ++entry) {
+                problem.tables[entry] = 0;
+                for (std::int32_t d = 0; d < n_dimensions[m]; ++d) {
+                    const float along =
+                        positions[begin + g * n_dimensions[m] + d] - positions[begin + h * n_dimensions[m] + d];
+                    problem.tables[entry] += along * along;
+                }
+            }
+    CodeTask task = problem.task();
+    const Codes by_table = choose_codes(task, {}, 1, 1, watch);
+    task.factors.n_dimensions = n_dimensions;
+    task.factors.positions = positions;
+    const Codes by_place = choose_codes(task, {}, 1, 1, watch);
+    CHECK(by_place.codes == choose_codes(task, {}, 1, 3, watch).codes);
+    std::size_t n_same = 0;
+    for (std::size_t e = 0; e < by_table.codes.size(); ++e) n_same += by_table.codes[e] == by_place.codes[e];
+    CHECK(n_same >= by_table.codes.size() - 2);
+}
+
 void test_codes_have_the_same_bits_for_any_jobs() {
     Random random(2);
     Watch watch;
@@ -117,6 +148,7 @@ void test_codes_have_the_same_bits_for_any_jobs() {
 
 void run_codes_tests(Runner& runner) {
     RUN(test_codes_are_the_best_of_all_hubs);
+    RUN(test_positions_lead_to_the_same_codes);
     RUN(test_codes_have_the_same_bits_for_any_jobs);
 }
 
