@@ -41,6 +41,7 @@ _TABLES = 2
 # are measured and items placed; of an item in whatever else there is; of trials before the fit. A factor has so many
 # coordinates, about.
 _FIT_TIME = 4.5
+_FIT_TIME_OF_SAMPLE = 15.0  # factors have four times as many hubs there
 _MULTIPLY_TIME = 0.17
 _ITEM_TIME = 5000.0
 _TRIALS_TIME = 5e9
@@ -166,7 +167,8 @@ class Sizing:
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
         seconds = _TRIALS_TIME * min(n_sample / _LEAST_SAMPLE, 1.0)
-        seconds += n_sample * landmarks * (factors * _N_SWEEPS * _FIT_TIME + features * _MULTIPLY_TIME)
+        fit_time = _FIT_TIME if is_whole else _FIT_TIME_OF_SAMPLE
+        seconds += n_sample * landmarks * (factors * _N_SWEEPS * fit_time + features * _MULTIPLY_TIME)
         of_pass = 0.0
         if not is_whole:
             of_pass = n * (ANCHORS * (features + _COORDINATES * factors) * _MULTIPLY_TIME + _ITEM_TIME)
