@@ -61,7 +61,7 @@ def check_trees(forest: Any, edges: Edges, expected: NDArray[np.float64]) -> Non
         ends = np.sort([vertices[rows], vertices[begin + parent]], axis=0)
         np.testing.assert_array_equal(ends, np.sort([edges.i[edge], edges.j[edge]], axis=0))
         steps = distances[begin + parent].astype(np.float64) + edges.weight[edge]
-        np.testing.assert_allclose(distances[rows], steps, rtol=1e-6, atol=tolerance(edges.weight.dtype))
+        np.testing.assert_allclose(distances[rows], steps, rtol=0, atol=tolerance(edges.weight.dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -30,7 +30,7 @@ _FEW_BITS = 40
 _POSITION_BITS = 7
 
 # Hubs of a factor, at most, as bits of a code: of a million items so many cost next to nothing, and take 7 % off the
-# error of 8 bits. Where numbers are counted a further hub always costs some.
+# error that codes of 8 bits leave in the sample. Where numbers are counted a further hub always costs some.
 _MOST_BITS = 10
 _MOST_HUBS = 512
 

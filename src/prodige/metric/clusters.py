@@ -23,7 +23,7 @@ from prodige.threads import in_parts, one_thread
 # Rows that a thread looks at: what is computed must not depend on how many threads there are.
 _PART = 1024
 
-# Rows that k-means++ draws from, at least: more hardly change what it finds.
+# Rows that k-means++ draws from, at least, and for each cluster: its time grows with rows times clusters.
 _DRAWN_FROM = 8192
 _DRAWN_FOR_EACH = 16
 
@@ -127,8 +127,8 @@ def cluster_in_parts(
     n_rounds : int
         Passes over the rows, at most; it ends when no row changes its cluster.
     init : {"random", "k-means++"}
-        Where clusters begin: at random rows, or at rows far from each other. Of few columns and many clusters the
-        latter is worth its time: from random rows a tenth of the clusters never finds a place of its own.
+        Where clusters begin: at random rows, or at rows far from each other, which is worth its time where columns
+        are few and clusters many.
 
     Examples
     --------
