@@ -185,6 +185,7 @@ class Runner {
 void run_alternating_tests(Runner& runner);
 void run_codes_tests(Runner& runner);
 void run_placing_tests(Runner& runner);
+void run_rows_tests(Runner& runner);
 void run_flows_tests(Runner& runner);
 void run_product_tests(Runner& runner);
 void run_text_tests(Runner& runner);

@@ -2507,6 +2507,7 @@ int run_all() {
     run_alternating_tests(runner);
     run_codes_tests(runner);
     run_placing_tests(runner);
+    run_rows_tests(runner);
     run_flows_tests(runner);
     run_product_tests(runner);
     RUN_BOTH(test_leaves_that_are_seeds);

@@ -21,7 +21,7 @@ from prodige.graph.container import FileFormatError
 
 RNG = np.random.default_rng(0)
 X = (3 * RNG.normal(size=(8, 4))[RNG.integers(0, 8, 600)] + RNG.normal(size=(600, 4))).astype(np.float32)
-SETTINGS: dict[str, Any] = {"bits_per_item": 20, "structure": "product", "random_state": 0}
+SETTINGS: dict[str, Any] = {"numbers_per_item": 5, "structure": "product", "random_state": 0}
 # So many items, some of them copies, that a limit of memory makes their fit one to a sample, with a pass over all.
 MANY = np.concatenate([X, X[:20], RNG.normal(size=(1700, 4)).astype(np.float32)])
 SAMPLED: dict[str, Any] = {**SETTINGS, "memory_limit": "190MB"}
@@ -164,7 +164,7 @@ def test_random_numbers_go_on(seed: int, n_drawn: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "data", "reason"),
     [
-        ({"bits_per_item": 24}, X, "bits_per_item is 20 there and 24 here; give the same settings"),
+        ({"numbers_per_item": 6}, X, "numbers_per_item is 5 there and 6 here; give the same settings"),
         ({"random_state": 1}, X, "random_state is 0 there and 1 here"),
         ({}, X[:-1], "n_items is 600 there and 599 here; give the same data"),
         ({}, X[::-1], "digest is '.*' there and '.*' here; give the same data"),

@@ -366,11 +366,11 @@ def test_an_interrupt_keeps_the_best_so_far(n_kept: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("prodige.compression.exponents._N_ITEMS", 200)
     monkeypatch.setattr(ProductFit, "sweep", interrupted)
-    compressor = DistanceCompressor(bits_per_item=64, structure="product", random_state=0)
+    compressor = DistanceCompressor(numbers_per_item=8, structure="product", random_state=0)
     with pytest.warns(UserWarning, match="interrupted"):
         compressor.fit(DIGITS)
     assert (compressor.stopped_, len(compressor.history_)) == ("interrupt", n_kept)
-    assert compressor.graph_.bits_per_item <= 64
+    assert compressor.graph_.numbers_per_item <= 8
     assert -compressor.score(DIGITS) < 0.2 * pdist(DIGITS).var()
 
 

@@ -181,7 +181,7 @@ def test_contents_that_lie_are_refused(path: Path, content: dict[str, Any]) -> N
         {"rows": np.zeros(300)},
         {"feature_names": container.pack_texts(["a"] * 4)},
         {"codes": None},
-        {"lengths": np.zeros(3, np.uint8)},
+        {"codes": np.zeros(3, np.uint8)},
     ],
     ids=str,
 )

@@ -295,3 +295,90 @@ def test_few_copies_take_little_room(path: Path, n_copies: int) -> None:
     np.testing.assert_array_equal(loaded.distances(), plain.distances()[np.ix_(places, places)])
     n_bytes = product.bits_per_item * product.n_items / 8 - plain.bits_per_item * 200 / 8
     assert n_bytes < 100 + min(2 * n_copies * 9 / 8, (200 + n_copies))
+
+
+# -- coded rows
+
+
+def frequent(n: int = 600, places: Any = None, lengths: str = "grid") -> ProductGraph:
+    """Return a product whose codes are not all equally frequent, with factors of all kinds that may be coded."""
+    rng = np.random.default_rng(0)
+    codes = np.stack([rng.binomial(m - 1, 0.4, n) for m in (9, 4, 3, 2)], axis=1)
+    some = rng.gamma(3.0, size=n).astype(np.float32)
+    return ProductGraph.from_factors(
+        [
+            Grid(np.arange(9)[:, None], 4, -1.5, 0.25),
+            Grid.round(rng.normal(size=(4, 1)), 5),
+            rng.normal(size=(3, 2)),
+            Graph.from_edges([0], [1], [3.0]),
+        ],
+        codes,
+        Grid.round(some, 5) if lengths == "grid" else some,
+        places=places,
+    )
+
+
+@pytest.mark.parametrize("lengths", ["grid", "floats"])
+@pytest.mark.parametrize("copies", [False, True])
+def test_coded_products_come_back(path: Path, lengths: str, copies: bool) -> None:
+    product = frequent(places=np.r_[np.arange(600), 5, 5, 7] if copies else None, lengths=lengths)
+    product.save(path)
+    assert container.describe(path).version == 5
+    assert ProductGraph.load(path) == product
+    assert 8 * path.stat().st_size / product.n_items == product.bits_per_item
+    content, arrays = file.encode(product)
+    assert file.array_names(content) == tuple(arrays)
+    assert "n_kinds" not in file.encode(product, coded=False)[0]
+    assert file.size(product) < file.size(product, coded=False)
+
+
+def test_even_positions_take_no_bits() -> None:
+    content, _ = file.encode(frequent())
+    assert content["factors"][:3] == [[[9], 1, 0], [[4], 1, 5], [[3], 2, 32]]
+
+
+def test_few_items_are_not_coded() -> None:
+    assert "n_kinds" in file.encode(frequent(256))[0]
+    assert "n_kinds" not in file.encode(frequent(255))[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_kinds": 0},
+        {"n_kinds": 1025},
+        {"n_kinds": None},
+        {"n_first": 3},
+        {"factors": 7},
+        {"factors": [7]},
+        {"factors": [[9, 1, 0]]},
+        {"factors": [[[9], 2, 0]]},
+        {"factors": [[[9, -1], 1, 5]]},
+        {"factors": [[["9"], 1, 5]]},
+        {"factors": [[[9] * 300, 1, 0]]},
+        {"length_bits": 0},
+        {"n_vertices": 300},
+        {"n_items": 2**31 - 2, "n_vertices": 2**31 - 2},
+    ],
+    ids=str,
+)
+def test_coded_content_that_lies_is_refused(change: dict[str, Any]) -> None:
+    content, arrays = file.encode(frequent())
+    with pytest.raises((ValueError, KeyError)):
+        file.decode(content | change, arrays)
+
+
+def test_coded_arrays_that_lie_are_refused() -> None:
+    content, arrays = file.encode(frequent())
+    for codes in (arrays["codes"][:20], arrays["codes"][:300], arrays["codes"].astype(np.int64)):
+        with pytest.raises(ValueError, match="codes|bytes|end before"):
+            file.decode(content, arrays | {"codes": codes})
+
+
+def test_every_flipped_bit_of_a_coded_file_is_refused(path: Path) -> None:
+    frequent(300).save(path)
+    data = path.read_bytes()
+    for place in range(0, len(data), 7):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+        with pytest.raises(FileFormatError):
+            ProductGraph.load(path)

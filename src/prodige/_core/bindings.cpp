@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
     bind_forest(m);
     bind_fitting(m);
     bind_codes(m);
+    bind_rows(m);
     bind_placing(m);
     bind_alternating(m);
     bind_text(m);

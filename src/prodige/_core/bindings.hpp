@@ -158,6 +158,7 @@ void bind_product(nb::module_& m);
 void bind_forest(nb::module_& m);
 void bind_fitting(nb::module_& m);
 void bind_codes(nb::module_& m);
+void bind_rows(nb::module_& m);
 void bind_placing(nb::module_& m);
 void bind_alternating(nb::module_& m);
 void bind_text(nb::module_& m);

@@ -75,7 +75,7 @@ std::uint8_t Coder::next_byte() noexcept {
     return 0;
 }
 
-bool Coder::code(std::uint32_t chance, bool value) {
+bool Coder::choose(std::uint32_t chance, bool value) {
     const std::uint32_t middle = low_ + static_cast<std::uint32_t>(std::uint64_t(high_ - low_) * chance >> 16);
     if (is_reading_) value = code_ <= middle;
     (value ? high_ : low_) = value ? middle : middle + 1;
@@ -92,7 +92,7 @@ bool Coder::code(std::uint32_t chance, bool value) {
 
 bool Coder::bit(std::uint64_t context, bool value) {
     Chance& chance = chances_[mixed(context, 0) & (chances_.size() - 1)];
-    value = code(within(chance.value), value);
+    value = choose(within(chance.value), value);
     chance.learn(value);
     return value;
 }
@@ -112,7 +112,7 @@ std::uint32_t Coder::uniform(std::uint32_t n, std::uint32_t value) {
     std::uint32_t low = 0, high = n;
     while (high - low > 1) {
         const std::uint32_t middle = low + (high - low) / 2;
-        const bool upper = code(within(std::int64_t(high - middle) * one / (high - low)), value >= middle);
+        const bool upper = choose(within(std::int64_t(high - middle) * one / (high - low)), value >= middle);
         (upper ? low : high) = middle;
     }
     return low;
@@ -143,7 +143,7 @@ std::uint8_t Coder::letter(std::string_view before, std::uint8_t above, bool is_
         }
         const double chance = logistic(sum);
         const int shift = 8 - std::bit_width(node);  // the highest bit comes first
-        const bool bit = code(within(static_cast<std::int64_t>(chance * one)), value >> shift & 1);
+        const bool bit = choose(within(static_cast<std::int64_t>(chance * one)), value >> shift & 1);
         const double error = 0.02 * ((bit ? 1.0 : 0.0) - chance);
         for (std::size_t k = 0; k < n_orders; ++k) {
             weights[k] += error * inputs[k];

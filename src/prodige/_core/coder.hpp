@@ -32,6 +32,7 @@ class Coder {
     bool bit(std::uint64_t context, bool value);
     std::uint32_t number(std::uint64_t context, std::uint32_t n, std::uint32_t value);  // below n, learned
     std::uint32_t uniform(std::uint32_t n, std::uint32_t value);                        // below n, all alike
+    bool choose(std::uint32_t chance, bool value);  // a one of a chance in 2^-16, 1 to 2^16 - 1
 
     // Words in ascending order of their bytes, none of which is 0; at most longest_word of them in each.
     static constexpr std::size_t longest_word = 255;
@@ -45,7 +46,6 @@ class Coder {
    private:
     static constexpr std::size_t n_orders = 6;
 
-    bool code(std::uint32_t chance, bool value);  // chance of a one in 2^-16, 1 to 2^16 - 1
     std::uint8_t letter(std::string_view before, std::uint8_t above, bool is_first, std::uint8_t value);
     std::string word(std::string_view previous, std::string_view value);
     std::uint8_t next_byte() noexcept;

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prodige.compression.budget import Budget
+from prodige.compression.lines import LINE_BITS
 from prodige.compression.objective import N_NEAR, Objective, near_weight
 from prodige.threads import count_threads
 
@@ -46,6 +47,7 @@ _MULTIPLY_TIME = 0.17
 _ITEM_TIME = 5000.0
 _TRIALS_TIME = 5e9
 _COORDINATES = 3.2
+_LINES_TIME = 4e5  # of an item that lines are fitted to
 _SEARCH_TIME = 20.0  # of an anchor and a factor, where codes are searched for
 _N_SWEEPS = 10
 
@@ -142,6 +144,11 @@ class Sizing:
             return max(1.0, self.budget.bits / _CODE_BITS)
         return max(1.0, (self.budget.numbers or 0) - 2)
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether a product of lines is all that is fitted, if distances are Euclidean."""
+        return self.budget.bits is not None and self.budget.bits >= LINE_BITS and not self.has_near
+
     def within(self, limit: int | None, n_threads: int = 1) -> Estimate:
         """Return the largest fit within a limit of bytes: a whole one where that is possible."""
         if self.n_items <= MOST_AT_ONCE:
@@ -166,9 +173,12 @@ class Sizing:
         # Codes as they come and as they are kept, twice for a moment; keys of rows, by which copies are found.
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
-        seconds = _TRIALS_TIME * min(n_sample / _LEAST_SAMPLE, 1.0)
-        fit_time = _FIT_TIME if is_whole else _FIT_TIME_OF_SAMPLE
-        seconds += n_sample * landmarks * (factors * _N_SWEEPS * fit_time + features * _MULTIPLY_TIME)
+        if self.has_lines:
+            seconds = n_sample * (landmarks * features * _MULTIPLY_TIME + _LINES_TIME)
+        else:
+            seconds = _TRIALS_TIME * min(n_sample / _LEAST_SAMPLE, 1.0)
+            fit_time = _FIT_TIME if is_whole else _FIT_TIME_OF_SAMPLE
+            seconds += n_sample * landmarks * (factors * _N_SWEEPS * fit_time + features * _MULTIPLY_TIME)
         of_pass = 0.0
         if not is_whole:
             of_pass = n * (ANCHORS * (features + _COORDINATES * factors) * _MULTIPLY_TIME + _ITEM_TIME)

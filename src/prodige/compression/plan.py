@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.compression.budget import Budget, bits_for
+from prodige.graph import file
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 
@@ -114,7 +115,8 @@ class Plan:
         ]
         codes = np.zeros((n_items, self.n_factors), np.int32)
         lengths = Grid(np.zeros(n_items, np.uint16), self.length_bits, 0.0, 1.0)
-        return ProductGraph.from_factors(factors, codes, lengths).bits_per_item
+        product = ProductGraph.from_factors(factors, codes, lengths)
+        return 8 * file.size(product, coded=False) / n_items
 
     @property
     def item_bits(self) -> int:

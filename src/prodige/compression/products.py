@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from prodige import _core
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
+from prodige.compression.coordinates import Coordinates, find_coordinates
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import Plan, make_plan
 from prodige.compression.positions import as_places, distance_powers, move_hubs
@@ -36,7 +37,6 @@ from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
 from prodige.metric.clusters import cluster_in_parts
 from prodige.metric.landmarks import Landmarks
-from prodige.metric.scaling import scaled, scaling_basis
 from prodige.metric.star import star_radii_of_means
 from prodige.progress import Monitor, Record
 from prodige.ranks import ALONE, Ranks, item_parts
@@ -50,13 +50,6 @@ _N_LAST = 2
 
 # Rounds of k-means that items get their first codes by.
 _N_ROUNDS = 30
-
-# Landmarks that coordinates are found from (of flat spectra a thousand say little: four thousand take 4 % off the error
-# of word vectors), how many coordinates there are at most, and the least variance of one as a part of the largest:
-# below it lies the rounding of distances.
-_N_SCALED = 4096
-_N_DIRECTIONS = 96
-_LEAST_VARIANCE = 1e-3
 
 # Items that positions are learned from in a sweep: a share of all, but so many at least and at most. More would say no
 # more of a few hundred hubs.
@@ -82,6 +75,7 @@ def fit_product(
     n_items: int | None = None,
     ranks: Ranks = ALONE,
     checkpoint: Checkpoint | None = None,
+    coordinates: Coordinates | None = None,
 ) -> ProductGraph | None:
     """Fit a product of graphs within a budget; None where the budget is too small for one.
 
@@ -107,6 +101,8 @@ def fit_product(
         Processes that share the work; the result does not depend on their number either.
     checkpoint : Checkpoint, optional
         Where the fit goes on from, if it has one of this fit, and where it leaves one now and then.
+    coordinates : Coordinates, optional
+        Of these landmarks and exponents, where they are known.
 
     Examples
     --------
@@ -137,7 +133,8 @@ def fit_product(
         fit.restore(state)
         monitor.history = [Record(**record) for record in state.content["history"]]
     else:
-        coordinates = find_coordinates(landmarks, exponents, ranks)
+        if coordinates is None:
+            coordinates = find_coordinates(landmarks, exponents, ranks)
         plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
         if plan is None:
             return None
@@ -154,44 +151,6 @@ def fit_product(
     if monitor.stopped == "finished":
         checkpoint.offer("sweeps", lambda: fit.snapshot(monitor), last=True)
     return monitor.insist(fit.freeze)
-
-
-class Coordinates:
-    """Places of all items in a space of few directions, and the variance along each.
-
-    Attributes
-    ----------
-    places : ndarray of float64, shape [N, K]
-    variances : ndarray of float64, shape [K]
-        Descending.
-    """
-
-    def __init__(self, places: Floats, variances: Floats) -> None:
-        self.places = places
-        self.variances = variances
-
-
-def find_coordinates(landmarks: Landmarks, exponents: tuple[float, float], ranks: Ranks = ALONE) -> Coordinates:
-    """Return coordinates whose distances to the power are near the data's to the gauge, in units of the mean."""
-    power, gauge = exponents
-    ids, columns = np.unique(landmarks.sources[:_N_SCALED], return_index=True)
-    if ids.size < 2:
-        return Coordinates(np.empty((landmarks.n_items, 0)), np.empty(0))
-
-    def squares(rows: NDArray[np.float32]) -> Floats:
-        return (rows[:, columns].astype(np.float64) / landmarks.scale) ** (2 * gauge / power)
-
-    def rows_among(part: slice) -> Floats:
-        inside = ids[slice(*np.searchsorted(ids, [part.start, part.stop]))]
-        return squares(landmarks.target[inside - landmarks.first])
-
-    parts = item_parts(landmarks.n_items)
-    among = np.concatenate(ranks.in_parts(rows_among, parts))
-    mean, basis = ranks.first(lambda: scaling_basis(among, min(_N_DIRECTIONS, ids.size - 1)))
-    places = np.concatenate(ranks.in_parts(lambda part: scaled(squares(landmarks.rows(part)), mean, basis), parts))
-    variances = places[ids].var(axis=0)
-    keep = variances > _LEAST_VARIANCE * variances.max(initial=0)
-    return Coordinates(places[:, keep], variances[keep])
 
 
 class ProductFit:

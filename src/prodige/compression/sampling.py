@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State
+from prodige.compression.lines import shorten
 from prodige.compression.memory import ANCHORS, Estimate
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
@@ -123,9 +124,11 @@ def fit_sampled(
     if selected.monitor.stopped != "finished":  # what goes on from a checkpoint would have gone on with the fit
         how = replace(how, checkpoint=Checkpoint.none())
     codes, lengths = place_all(sample, placing, how, history)
-    graph = ProductGraph.from_factors(
-        product.factors, codes, placing.on_grid(lengths), product.power, product.gauge, places_of(sample)
-    )
+    graph = ProductGraph.from_factors(product.factors, codes, placing.on_grid(lengths), product.power, product.gauge)
+    if budget.bits is not None:
+        graph = shorten(graph, budget.bits)
+    if (places := places_of(sample)) is not None:
+        graph = graph.with_places(places)
     return Sampled(graph, selected, placing, sample.items[anchors], history)
 
 

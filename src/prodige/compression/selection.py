@@ -12,21 +12,24 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from prodige import _core
 from prodige.compression.budget import AnyGraph, Budget
 from prodige.compression.checkpoints import Checkpoint
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
+from prodige.compression.lines import LINE_BITS, N_TRIALS, fit_lines
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
 from prodige.compression.neighbors import fit_local, looks_local
 from prodige.compression.objective import NearPairs, Validation
 from prodige.compression.products import N_SWEEPS, fit_product
 from prodige.graph.graph import Graph
+from prodige.graph.product_encoding import LEAST_CODED
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.metric.star import star_radii_of_means
@@ -60,6 +63,15 @@ _TRIAL_CHANCE = 1.5
 
 # Bits of weights in a packed graph: the most that the budget allows.
 _WEIGHT_BITS = (16, 12, 10, 8, 7, 6, 5)
+
+# What coordinates of lines there may be for a budget: hardly more than bits.
+_DIRECTIONS_FOR_A_BIT = 1.25
+_MORE_DIRECTIONS = 8
+
+# Where time is limited: what lines may take of it.
+_LINES_TIME = 0.5
+
+Made = TypeVar("Made")
 
 Structure = Literal["hubs", "neighbors", "product", "complete", "star", "l0"]
 
@@ -193,6 +205,11 @@ class Choice:
             if local.error <= (_EXACT * self.landmarks.scale) ** 2:
                 return local.take()
         is_stopped = bool(fits) and fits[0].monitor.stopped != "finished"
+        if self._wants_lines and not is_stopped and (lines := self._fit_lines()) is not None:
+            if self._lines_suffice:
+                return lines.take()
+            fits.append(lines)
+            is_stopped = lines.monitor.stopped != "finished"
         if self._wants_product and not is_stopped and (product := self._fit_product(hurried)) is not None:
             fits.append(product)
             is_stopped = product.monitor.stopped != "finished"
@@ -207,6 +224,16 @@ class Choice:
     @property
     def _wants_product(self) -> bool:
         return self.how.structure != "graph" and self.how.n_hubs == "auto" and self.space.unit == 1
+
+    @property
+    def _wants_lines(self) -> bool:
+        is_asked = self._wants_product and self.budget.bits is not None and self.how.near_weight == 0
+        return is_asked and self.space.n_items >= LEAST_CODED  # codes of fewer have the bits of their hubs
+
+    @property
+    def _lines_suffice(self) -> bool:
+        """Whether nothing comes near a product of lines: all directions that matter get bits."""
+        return self.space.measure == "euclidean" and self.budget.bits is not None and self.budget.bits >= LINE_BITS
 
     @property
     def _wants_graph(self) -> bool:
@@ -232,6 +259,20 @@ class Choice:
             return graph.freeze()
 
         return self._packed(self._by_first(make, monitor), "neighbors", monitor)
+
+    def _fit_lines(self) -> Fit | None:
+        """Fit a product of lines; None where the budget has no room for one."""
+        monitor, bits = self.how.monitor(N_TRIALS, _LINES_TIME), self.budget.bits
+        assert bits is not None
+        width = self.space.points.shape[1] if self.space.measure == "euclidean" else self.space.n_items
+        n_directions = max(1, int(min(width, _DIRECTIONS_FOR_A_BIT * bits + _MORE_DIRECTIONS)))
+        coordinates = monitor.insist(
+            lambda: find_coordinates(self.landmarks, PYTHAGOREAN, self.how.ranks, n_directions)
+        )
+        graph = self._by_first(
+            lambda: fit_lines(coordinates, bits, self.landmarks.scale, monitor, self.how.n_items), monitor
+        )
+        return None if graph is None else self._fit(graph, "product", monitor)
 
     def _fit_product(self, hurried: bool) -> Fit | None:
         """Fit a product of graphs; None where the budget has no room for one."""
@@ -292,7 +333,7 @@ class Choice:
         assert fit is not None
         return fit
 
-    def _by_first(self, make: Callable[[], Graph], monitor: Monitor) -> Graph:
+    def _by_first(self, make: Callable[[], Made], monitor: Monitor) -> Made:
         """Return a graph that the first rank makes, and let the monitors of the others say how it went."""
         graph, monitor.history, monitor.stopped = self.how.ranks.first(
             lambda: (make(), monitor.history, monitor.stopped)

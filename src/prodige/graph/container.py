@@ -6,7 +6,7 @@ One layout holds everything that is saved, and says what it holds. All numbers a
 offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
-8         4       format version, uint32: 4 where a product has factors of two sides, else 3
+8         4       format version, uint32: 5 where rows of a product are coded, 4 where it has factors of two sides, else 3
 12        4       H, the length of the header, uint32; at most 2**24
 16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
 16 + H    ...     arrays, one after the other
@@ -66,6 +66,8 @@ key              what it holds
 ``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions; ``[hubs, hubs,
                  coordinates, bits, bits]`` of one of two sides; or the content of a graph
 ``n_first``      only where a factor has two sides: vertices of the first side; 0 where they are not kept apart
+``n_kinds``      only where codes are coded as rows: kinds of rows. A list of hubs in the place of ``hubs`` above then
+                 stands for as many factors
 ===============  ===================================================================================================
 
 and these arrays of uint8, whose parts each have zeros up to the end of their last byte:
@@ -92,6 +94,15 @@ above 0, all factors have two sides, so many vertices are of the first side and 
 others in as many as the last hub of the second side needs, each counted from the first hub of its side. In one factor
 at least the first side has two hubs. A factor that is a graph has the arrays of a graph, their names preceded by its
 place among the factors and a dot, as in ``0.weight``.
+
+With ``n_kinds``, ``codes`` is one stream of an arithmetic coder, and where lengths are on a grid, ``lengths`` has least
+and step only. For each vertex the stream has its kind, its codes and, if lengths are on a grid, the level of its length.
+Each is a number below a size, and is found by halving: with numbers from a up to b left, b not included, whether it is
+in the upper half, from (a + b) // 2 on, is one choice between two. The probability of the upper half begins at 1/2; the
+n-th time that a choice is met it moves by 2 / (2 n + 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of
+codes and levels have a probability for each kind, if there are several, and one for all kinds; when a kind meets a
+choice for the first time it begins with that for all, and as if it had been met as often, but 6 times at most.
+:file:`rows.cpp` and :file:`coder.cpp` have the arithmetic to the last bit.
 
 A compressor and a recommender keep their graph under ``graph`` in the content, and its arrays among their own.
 
@@ -148,8 +159,8 @@ from prodige.graph.reading import (
 )
 
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
-VERSION = 4
-_PLAIN = 3  # of files without products of two sides, which earlier readers know
+_PLAIN, _SIDED, _CODED = VERSIONS = 3, 4, 5  # earlier readers know the first ones
+VERSION = VERSIONS[-1]
 START = struct.Struct("<8sII")  # magic, version, length of the header
 
 # What a file can hold, what that is called, and what opens it.
@@ -287,7 +298,9 @@ def encode(
 
 
 def version_for(content: Mapping[str, Any]) -> int:
-    """Return the version that a reader of some content has to know: products of two sides came with version 4.
+    """Return the version that a reader of some content has to know.
+
+    Products of two sides came with version 4, coded rows with version 5.
 
     Examples
     --------
@@ -296,7 +309,9 @@ def version_for(content: Mapping[str, Any]) -> int:
     (3, 4)
     """
     graph = content.get("graph", content)
-    return VERSION if isinstance(graph, Mapping) and "n_first" in graph else _PLAIN
+    if not isinstance(graph, Mapping):
+        return _PLAIN
+    return _CODED if "n_kinds" in graph else _SIDED if "n_first" in graph else _PLAIN
 
 
 def compressed(data: memoryview) -> tuple[bytes | memoryview, str]:

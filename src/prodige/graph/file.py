@@ -54,8 +54,10 @@ def check_names(contents: container.Contents) -> None:
         raise ValueError(f"{container.KINDS[contents.kind][0]} has no array {sorted(unknown)[0]!r}")
 
 
-def size(graph: Graph | ProductGraph, bits: int | None = None) -> int:
+def size(graph: Graph | ProductGraph, bits: int | None = None, coded: bool = True) -> int:
     """Return the bytes of the file that a graph would make, without metadata.
+
+    With ``coded`` False, those that it would take at most, whatever its codes are.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def size(graph: Graph | ProductGraph, bits: int | None = None) -> int:
     >>> file.size(graph), file.size(graph, bits=8)
     (5917, 2965)
     """
-    return container.size(kind_of(graph), *encode(graph, bits))
+    return container.size(kind_of(graph), *encode(graph, bits, coded))
 
 
 def kind_of(graph: Graph | ProductGraph) -> str:
@@ -73,8 +75,18 @@ def kind_of(graph: Graph | ProductGraph) -> str:
     return "product" if isinstance(graph, ProductGraph) else "graph"
 
 
-def encode(graph: Graph | ProductGraph, bits: int | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return a graph or a product as content and arrays; ``bits`` are those of a graph's weights.
+def encode(
+    graph: Graph | ProductGraph, bits: int | None = None, coded: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a graph or a product as content and arrays.
+
+    Parameters
+    ----------
+    graph : Graph or ProductGraph
+    bits : int, optional
+        Of a graph's weights.
+    coded : bool
+        Whether codes of a product may be coded as rows.
 
     Examples
     --------
@@ -86,7 +98,7 @@ def encode(graph: Graph | ProductGraph, bits: int | None = None) -> tuple[dict[s
     if isinstance(graph, ProductGraph):
         if bits is not None:
             raise ValueError(f"bits = {bits}: a product of graphs has the bits of its grids, and no others")
-        return product_encoding.encode(graph)
+        return product_encoding.encode(graph, coded)
     return encoding.encode(graph, bits)
 
 

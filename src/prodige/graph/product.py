@@ -79,6 +79,7 @@ class ProductGraph(Queryable):
         "_hash",
         "_lengths",
         "_lock",
+        "_n_bytes",
         "_places",
         "_power",
     )
@@ -90,6 +91,7 @@ class ProductGraph(Queryable):
     _hash: int | None
     _lengths: NDArray[np.float32] | Grid
     _lock: threading.Lock
+    _n_bytes: int | None
     _places: NDArray[np.int32] | None
     _power: float
 
@@ -143,7 +145,7 @@ class ProductGraph(Queryable):
                 product._codes, product._lengths, product._places
             )
         check_sizes(given, len(product._codes), float(product._vertex_lengths.max()), product._power)
-        product._engine_cache = product._hash = None
+        product._engine_cache = product._hash = product._n_bytes = None
         product._lock = threading.Lock()
         return product
 
@@ -401,7 +403,9 @@ class ProductGraph(Queryable):
         """Bits of the file that :meth:`save` writes without metadata, everything counted, per item."""
         from prodige.graph import file  # which needs the class
 
-        return 8 * file.size(self) / self.n_items
+        if self._n_bytes is None:
+            self._n_bytes = file.size(self)
+        return 8 * self._n_bytes / self.n_items
 
     # -- what it answers beside distances ----------------------------------------------------------------------------
 

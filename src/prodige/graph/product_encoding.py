@@ -23,9 +23,13 @@ from prodige.graph.packing import FLOAT_BITS, number_bits, pack_bits, packed_len
 from prodige.graph.product import ProductGraph
 from prodige.graph.product_parts import MAX_FACTORS, MAX_IDLE
 from prodige.graph.reading import NewerError
+from prodige.graph.rows import MOST_KINDS, pack_rows, unpack_rows
 
 KEYS = ("n_items", "n_vertices", "power", "gauge", "length_bits", "factors")
 SIDED = "n_first"  # of products with bipartite factors: vertices of the first side, if they come first, else 0
+CODED = "n_kinds"  # of products whose codes and levels of lengths are coded as rows: kinds of these
+LEAST_CODED = 256  # vertices: of fewer there is little to learn
+EVEN = 0  # bits of positions that are all levels of a grid, one after the other
 GAUGE = "power"  # the only one so far
 MAX_DIMENSIONS = 2**16
 _GRID = np.dtype("<f4")  # of the two numbers in front of levels
@@ -36,8 +40,10 @@ def is_product(content: Any) -> bool:
     return isinstance(content, dict) and "factors" in content
 
 
-def encode(product: ProductGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def encode(product: ProductGraph, coded: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return a product as content and arrays.
+
+    Codes are coded as rows where that is smaller; with ``coded`` False they have the bits of their factors in any case.
 
     Examples
     --------
@@ -83,6 +89,14 @@ def encode(product: ProductGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any
         "positions": b"".join(positions),
         "lengths": pack_numbers(without_first(product._lengths, n_first)),
     }
+    may_code = coded and n_vertices >= LEAST_CODED and SIDED not in content
+    if may_code and (found := code_rows(product)) is not None:
+        n_kinds, coded_parts = found
+        if sum(map(len, coded_parts)) < sum(map(len, parts.values())):
+            even = [describe(row, factor) for row, factor in zip(described, product.factors, strict=True)]
+            content |= {CODED: n_kinds, "factors": joined(even)}
+            # One array: what the header says of another takes a bit for each of a few hundred items.
+            parts = {"codes": b"".join(coded_parts)}
     if product._places is not None:
         parts["places"] = pack_places(product._places, n_vertices)
     return content, {name: np.frombuffer(data, np.uint8) for name, data in parts.items()} | graphs
@@ -90,23 +104,35 @@ def encode(product: ProductGraph) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
     """Return the product of content and arrays, among which there may be others; ValueError if there is none."""
-    if not isinstance(content, dict) or set(content) - {SIDED} != set(KEYS):
+    if not isinstance(content, dict) or set(content) - {SIDED, CODED} != set(KEYS):
         raise ValueError(f"a product of graphs needs {', '.join(KEYS)}")
     n_items = count(content, "n_items", 1, MAX_INT32 - 1)
     n_vertices = count(content, "n_vertices", 1, n_items)
     gauge = decode_gauge(content["gauge"])
     length_bits = check_bits(content["length_bits"])
-    factors = decode_factors(content["factors"], arrays)
+    described = content["factors"]
+    if CODED in content:
+        described = parted(described)
+        arrays = {**arrays, **split_coded(arrays, described, n_vertices, length_bits)}
+    factors = decode_factors(described, arrays, EVEN if CODED in content else 1)
     n_first = decode_first(content, factors, n_vertices)
-    (lengths,) = split("lengths", arrays, [numbers_length(n_vertices - n_first, length_bits)])
+    codes: NDArray[Any]
+    lengths: NDArray[np.float32] | Grid
+    if CODED in content:
+        n_kinds = count(content, CODED, 1, MOST_KINDS)
+        codes, lengths = decode_rows(arrays, factors, n_vertices, length_bits, n_kinds)
+    else:
+        (data,) = split("lengths", arrays, [numbers_length(n_vertices - n_first, length_bits)])
+        lengths = with_first(unpack_numbers(data, (n_vertices - n_first,), length_bits), n_first)
+        codes = unpack_codes(arrays, factors, n_vertices, n_first)
     places = None
     if n_vertices < n_items:
         (data,) = split("places", arrays, [places_length(n_items, n_vertices)])
         places = unpack_places(data, n_items, n_vertices)
     return ProductGraph.from_factors(
         factors,
-        unpack_codes(arrays, factors, n_vertices, n_first),
-        with_first(unpack_numbers(lengths, (n_vertices - n_first,), length_bits), n_first),
+        codes,
+        lengths,
         exponent(content["power"]),
         gauge,
         places,
@@ -115,7 +141,7 @@ def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
 
 def array_names(content: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the arrays of a product whose content is sound."""
-    names = ["codes", "positions", "lengths"]
+    names = ["codes"] if CODED in content else ["codes", "positions", "lengths"]
     if content["n_vertices"] < content["n_items"]:
         names.append("places")
     for m, described in enumerate(content["factors"]):
@@ -127,11 +153,11 @@ def array_names(content: Mapping[str, Any]) -> tuple[str, ...]:
 # -- factors ---------------------------------------------------------------------------------------------------------
 
 
-def decode_factors(described: Any, arrays: Mapping[str, NDArray[Any]]) -> list[Factor]:
-    """Return the factors of a product."""
+def decode_factors(described: Any, arrays: Mapping[str, NDArray[Any]], least_bits: int = 1) -> list[Factor]:
+    """Return the factors of a product; positions may be even where 0 bits are allowed."""
     if not isinstance(described, list) or not 1 <= len(described) <= MAX_FACTORS:
         raise ValueError(f"factors should be a list of 1 to {MAX_FACTORS}, not {shortened(described)}")
-    shapes = [shape for row in described if not isinstance(row, dict) for shape in check_shapes(row)]
+    shapes = [shape for row in described if not isinstance(row, dict) for shape in check_shapes(row, least_bits)]
     lengths = [numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes]
     parts = split("positions", arrays, lengths)
     words = (
@@ -154,12 +180,14 @@ def decode_graph(m: int, content: dict[str, Any], arrays: Mapping[str, NDArray[A
     return encoding.decode(content, {name: arrays[f"{m}.{name}"] for name in encoding.array_names(content)})
 
 
-def check_shapes(row: Any) -> list[tuple[int, int, int]]:
+def check_shapes(row: Any, least_bits: int = 1) -> list[tuple[int, int, int]]:
     """Return the numbers of hubs, coordinates and bits of a geometric factor, or of both sides of a bipartite one."""
     if not isinstance(row, list) or len(row) not in (3, 5):
         raise ValueError(f"a factor should be three numbers, five or a graph, not {shortened(row)}")
     *n_hubs, n_dimensions = row[: -(len(row) // 2)]
     bits = row[-(len(row) // 2) :]
+    if least_bits == EVEN and bits == [EVEN] and n_dimensions == 1:
+        return [(whole(n_hubs[0], 1, MAX_HUBS), 1, EVEN)]
     return [
         (whole(hubs, 1, MAX_HUBS), whole(n_dimensions, 1, MAX_DIMENSIONS), check_bits(each))
         for hubs, each in zip(n_hubs, bits, strict=True)
@@ -184,12 +212,115 @@ def exponent(value: Any) -> float:
     return value
 
 
+# -- rows ------------------------------------------------------------------------------------------------------------
+
+
+def code_rows(product: ProductGraph) -> tuple[int, list[bytes]] | None:
+    """Return the kinds of rows, and positions, what lengths take beside their levels, and the rows."""
+    positions = [
+        pack_ends(factor.grid) if is_even(factor) else pack_numbers(factor.positions if factor.grid is None else factor.grid)
+        for factor in product.factors
+        if isinstance(factor, GeometricFactor)
+    ]
+    columns, sizes, lengths = [product._codes], [factor.n_hubs for factor in product.factors], product._lengths
+    if isinstance(lengths, Grid):
+        columns.append(lengths.levels[:, None].astype(np.int32))
+        sizes.append(2**lengths.bits)
+    found = pack_rows(np.concatenate(columns, axis=1).astype(np.uint16), np.array(sizes, np.int32))
+    if found is None:
+        return None
+    n_kinds, rows = found
+    return n_kinds, [*positions, pack_ends(lengths) if isinstance(lengths, Grid) else pack_numbers(lengths), rows]
+
+
+def is_even(factor: Factor) -> bool:
+    """Whether positions of a factor are all levels of a grid, one after the other: then only its ends are kept."""
+    if not isinstance(factor, GeometricFactor) or factor.grid is None or factor.n_dimensions > 1:
+        return False
+    grid = factor.grid
+    return grid.bits == even_bits(factor.n_hubs) and np.array_equal(grid.levels[:, 0], np.arange(factor.n_hubs))
+
+
+def even_bits(n_hubs: int) -> int:
+    """Return the bits of a grid that has so many levels."""
+    return max(1, number_bits(n_hubs))
+
+
+def describe(row: Any, factor: Factor) -> Any:
+    """Return what a header with coded rows says of a factor: 0 bits where positions are even."""
+    return [*row[:-1], EVEN] if is_even(factor) else row
+
+
+def split_coded(
+    arrays: Mapping[str, NDArray[Any]], described: Sequence[Any], n_vertices: int, length_bits: int
+) -> dict[str, NDArray[np.uint8]]:
+    """Return positions, lengths and rows, which are one array."""
+    data = arrays["codes"]
+    encoding.check_array("codes", data, "uint8", data.size)
+    shapes = [shape for row in described if not isinstance(row, dict) for shape in check_shapes(row, EVEN)]
+    n_positions = sum(numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes)
+    n_lengths = 2 * _GRID.itemsize if length_bits != FLOAT_BITS else numbers_length(n_vertices, length_bits)
+    if data.size < n_positions + n_lengths:
+        raise ValueError(f"codes should have {n_positions + n_lengths} bytes and rows after them, not {data.size}")
+    positions, lengths, rows = np.split(data, [n_positions, n_positions + n_lengths])
+    return {"positions": positions, "lengths": lengths, "codes": rows}
+
+
+def decode_rows(
+    arrays: Mapping[str, NDArray[Any]], factors: Sequence[Factor], n_vertices: int, length_bits: int, n_kinds: int
+) -> tuple[NDArray[np.uint16], NDArray[np.float32] | Grid]:
+    """Return codes and lengths, as :func:`code_rows` coded them."""
+    on_grid = length_bits != FLOAT_BITS
+    sizes = np.array([factor.n_hubs for factor in factors] + [2**length_bits] * on_grid, np.int32)
+    rows, data = unpack_rows(arrays["codes"].tobytes(), n_vertices, sizes, n_kinds), arrays["lengths"]
+    if not on_grid:
+        return rows, unpack_numbers(data, (n_vertices,), length_bits)
+    return np.ascontiguousarray(rows[:, :-1]), Grid(rows[:, -1], length_bits, *unpack_ends(data))
+
+
+def joined(described: Sequence[Any]) -> list[Any]:
+    """Return the factors of a header with a list of hubs in place of a row for each where rows are alike beside.
+
+    Examples
+    --------
+    >>> from prodige.graph.product_encoding import joined, parted
+    >>> joined([[4, 1, 7], [3, 1, 7], [2, 2, 7]])
+    [[[4, 3], 1, 7], [[2], 2, 7]]
+    >>> parted(joined([[4, 1, 7], [3, 1, 7]]))
+    [[4, 1, 7], [3, 1, 7]]
+    """
+    rows: list[Any] = []
+    for row in described:
+        if isinstance(row, dict):
+            rows.append(row)
+        elif rows and isinstance(rows[-1], list) and rows[-1][1:] == row[1:]:
+            rows[-1][0].append(row[0])
+        else:
+            rows.append([[row[0]], *row[1:]])
+    return rows
+
+
+def parted(rows: Any) -> list[Any]:
+    """Return what :func:`joined` joined, a row for each factor."""
+    described: list[Any] = []
+    for row in rows if isinstance(rows, list) else [rows]:
+        if isinstance(row, list) and len(row) == 3 and isinstance(row[0], list):
+            described += [[n_hubs, *row[1:]] for n_hubs in row[0]]
+        elif isinstance(row, dict):
+            described.append(row)
+        else:
+            raise ValueError(f"factors should be a list of hubs with coordinates and bits, or graphs, not {shortened(row)}")
+    return described
+
+
 # -- vertices of two sides --------------------------------------------------------------------------------------------
 
 
 def decode_first(content: Mapping[str, Any], factors: Sequence[Factor], n_vertices: int) -> int:
     """Return the vertices of the first side, which a product has exactly where it has bipartite factors."""
     kinds = {isinstance(factor, BipartiteFactor) for factor in factors}
+    if SIDED in content and CODED in content:
+        raise ValueError(f"{CODED} belongs to products without factors of two sides")
     if (SIDED in content) != (True in kinds):
         raise ValueError(f"{SIDED} belongs to products with factors of two sides")
     n_first = count(content, SIDED, 0, n_vertices - 1) if SIDED in content else 0
@@ -319,17 +450,29 @@ def pack_numbers(numbers: NDArray[np.float32] | Grid) -> bytes:
     """Return numbers as they are, or those of a grid as least, step and levels."""
     if not isinstance(numbers, Grid):
         return numbers.astype(_GRID).tobytes()
-    ends = np.array([numbers.least, numbers.step], dtype=_GRID)
-    return ends.tobytes() + pack_bits(numbers.levels.ravel(), numbers.bits)
+    return pack_ends(numbers) + pack_bits(numbers.levels.ravel(), numbers.bits)
+
+
+def pack_ends(grid: Grid) -> bytes:
+    """Return the least number of a grid and its step."""
+    return np.array([grid.least, grid.step], dtype=_GRID).tobytes()
 
 
 def unpack_numbers(data: NDArray[np.uint8], shape: tuple[int, ...], bits: int) -> NDArray[np.float32] | Grid:
     """Return what :func:`pack_numbers` packed."""
     if bits == FLOAT_BITS:
         return data.view(_GRID).astype(np.float32).reshape(shape)
+    size = int(np.prod(shape))
+    if bits == EVEN:
+        return Grid(np.arange(size).reshape(shape), even_bits(size), *unpack_ends(data))
+    levels = unpack_bits(data[2 * _GRID.itemsize :], bits, size)
+    return Grid(levels.reshape(shape), bits, *unpack_ends(data))
+
+
+def unpack_ends(data: NDArray[np.uint8]) -> tuple[float, float]:
+    """Return what :func:`pack_ends` packed, and may be followed by levels."""
     least, step = data[: 2 * _GRID.itemsize].view(_GRID).tolist()
-    levels = unpack_bits(data[2 * _GRID.itemsize :], bits, int(np.prod(shape)))
-    return Grid(levels.reshape(shape), bits, least, step)
+    return least, step
 
 
 def numbers_length(size: int, bits: int) -> int:
