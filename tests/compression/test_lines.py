@@ -16,7 +16,7 @@ from prodige.baselines import ResidualCoordinates
 from prodige.compression import lines
 from prodige.compression.budget import Budget
 from prodige.compression.coordinates import Coordinates, find_coordinates
-from prodige.compression.lines import expect_bits, fit_lines, hub_bits, make_product, round_line, round_lengths, shorten
+from prodige.compression.lines import expect_bits, fit_lines, hub_bits, make_product, round_lengths, round_line, shorten
 from prodige.compression.objective import NearPairs
 from prodige.compression.placing import LinearPlacing
 from prodige.compression.products import fit_product
@@ -214,7 +214,7 @@ def test_places_of_new_items_are_as_good_as_those_of_the_fit() -> None:
 def test_lines_of_another_number_of_anchors_are_found() -> None:
     """Anchors that are not the landmarks of the fit have other coordinates; the directions of lines are among them."""
     X = GAUSSIAN[:2000]
-    coordinates, scale, landmarks = start(X)
+    coordinates, scale, _ = start(X)
     product = fit_lines(coordinates, 48, scale)
     assert product is not None
     anchors = np.arange(0, 2000, 9)

@@ -15,9 +15,10 @@ from sklearn.datasets import load_digits, make_blobs
 import prodige
 from prodige import DistanceCompressor, ProductGraph, _core
 from prodige.compression.budget import Budget
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.objective import NearPairs
 from prodige.compression.positions import as_places, distance_powers
-from prodige.compression.products import ProductFit, find_coordinates, fit_product
+from prodige.compression.products import ProductFit, fit_product
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
 from prodige.progress import Monitor

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from processes import finish, run_ranks, start_ranks
 from prodige import DistanceCompressor
 from prodige.compression.budget import Budget
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import make_plan
-from prodige.compression.products import ProductFit, find_coordinates
+from prodige.compression.products import ProductFit
 from prodige.compression.sharing import check_disjoint, digest_of, single_rows
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space

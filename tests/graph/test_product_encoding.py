@@ -371,7 +371,7 @@ def test_coded_content_that_lies_is_refused(change: dict[str, Any]) -> None:
 def test_coded_arrays_that_lie_are_refused() -> None:
     content, arrays = file.encode(frequent())
     for codes in (arrays["codes"][:20], arrays["codes"][:300], arrays["codes"].astype(np.int64)):
-        with pytest.raises(ValueError, match="codes|bytes|end before"):
+        with pytest.raises(ValueError, match=r"codes|bytes|end before"):
             file.decode(content, arrays | {"codes": codes})
 
 

@@ -140,14 +140,12 @@ std::vector<std::uint16_t> cluster(Matrix<const std::uint16_t> rows, std::span<c
     const std::size_t width = rows.columns;
     std::vector<float> centres(width * n_kinds), sums(n_kinds), squares(n_kinds);
     for (std::size_t k = 0; k < n_kinds; ++k)
-        for (std::size_t c = 0; c < width; ++c)
-            centres[c * n_kinds + k] = rows.row(some[k * some.size() / n_kinds])[c];
+        for (std::size_t c = 0; c < width; ++c) centres[c * n_kinds + k] = rows.row(some[k * some.size() / n_kinds])[c];
     std::vector<std::uint16_t> kinds(some.size());
     for (int round = 0; round < n_lloyd_rounds; ++round) {
         std::fill(squares.begin(), squares.end(), 0.0f);
         for (std::size_t c = 0; c < width; ++c)
-            for (std::size_t k = 0; k < n_kinds; ++k)
-                squares[k] += centres[c * n_kinds + k] * centres[c * n_kinds + k];
+            for (std::size_t k = 0; k < n_kinds; ++k) squares[k] += centres[c * n_kinds + k] * centres[c * n_kinds + k];
         std::vector<float> added(width * n_kinds), count(n_kinds);
         for (std::size_t s = 0; s < some.size(); ++s) {
             if (s % check_every == 0) watch.check();

@@ -78,8 +78,8 @@ def find_coordinates(
     power, gauge = exponents
     ids, columns = np.unique(landmarks.sources[:_N_SCALED], return_index=True)
     if ids.size < 2:
-        nothing = np.empty(0)
-        return Coordinates(np.empty((landmarks.n_items, 0)), nothing, nothing, ids, ids, np.empty((0, 0)))
+        nothing, none = np.empty(0), np.empty(0, np.int64)
+        return Coordinates(np.empty((landmarks.n_items, 0)), nothing, nothing, none, none, np.empty((0, 0)))
 
     def squares(rows: NDArray[np.float32]) -> Floats:
         return (rows[:, columns].astype(np.float64) / landmarks.scale) ** (2 * gauge / power)

@@ -216,11 +216,13 @@ def find_directions(found: Floats, places: Floats) -> Floats:
     these is then no more than by directions that are fitted to them, but for the numbers that are fitted.
     """
     n, n_lines = len(found), places.shape[1]
-    sign = np.sign((found[:, :n_lines] * places).sum(axis=0))
-    axes = np.eye(found.shape[1], n_lines) * np.where(sign == 0, 1, sign)
-    fitted = np.linalg.lstsq(found, places, rcond=None)[0]
+    fitted: Floats = np.linalg.lstsq(found, places, rcond=None)[0].astype(np.float64)
     lengths = np.linalg.norm(fitted, axis=0)
     fitted /= np.where(lengths > 0, lengths, 1)
+    if found.shape[1] < n_lines:
+        return fitted
+    sign = np.sign((found[:, :n_lines] * places).sum(axis=0))
+    axes = np.eye(found.shape[1], n_lines) * np.where(sign == 0, 1, sign)
 
     def left(directions: Floats) -> float:
         along = found @ directions
@@ -251,12 +253,11 @@ def find_steps(positions: list[Floats], found: Floats, powers: Floats) -> Floats
     most = np.argsort([-len(some) for some in positions], kind="stable")[:_N_STEPS]
     tolerance = np.median(gaps[most] ** 2 * influences[most])
     is_known = influences > _TINY * influences.max()
-    return np.sqrt(np.divide(tolerance, influences, out=np.zeros_like(influences), where=is_known))
+    steps: Floats = np.sqrt(np.divide(tolerance, influences, out=np.zeros_like(influences), where=is_known))
+    return steps
 
 
-def line_costs(
-    positions: list[Floats], bits: list[Floats], steps: Floats, price: float
-) -> list[tuple[Floats, Floats]]:
+def line_costs(positions: list[Floats], bits: list[Floats], steps: Floats, price: float) -> list[tuple[Floats, Floats]]:
     """Return what a hub costs by a coordinate, and anyway, for each line: squared error and bits, as in the fit."""
     costs = []
     for some, of_hubs, step in zip(positions, bits, steps, strict=True):

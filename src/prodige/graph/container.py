@@ -6,7 +6,7 @@ One layout holds everything that is saved, and says what it holds. All numbers a
 offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
-8         4       format version, uint32: 5 where rows of a product are coded, 4 where it has factors of two sides, else 3
+8         4       format version, uint32: 5 where codes of a product are coded, 4 where it has two sides, else 3
 12        4       H, the length of the header, uint32; at most 2**24
 16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
 16 + H    ...     arrays, one after the other
@@ -95,14 +95,16 @@ others in as many as the last hub of the second side needs, each counted from th
 at least the first side has two hubs. A factor that is a graph has the arrays of a graph, their names preceded by its
 place among the factors and a dot, as in ``0.weight``.
 
-With ``n_kinds``, ``codes`` is one stream of an arithmetic coder, and where lengths are on a grid, ``lengths`` has least
-and step only. For each vertex the stream has its kind, its codes and, if lengths are on a grid, the level of its length.
-Each is a number below a size, and is found by halving: with numbers from a up to b left, b not included, whether it is
-in the upper half, from (a + b) // 2 on, is one choice between two. The probability of the upper half begins at 1/2; the
-n-th time that a choice is met it moves by 2 / (2 n + 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of
-codes and levels have a probability for each kind, if there are several, and one for all kinds; when a kind meets a
-choice for the first time it begins with that for all, and as if it had been met as often, but 6 times at most.
-:file:`rows.cpp` and :file:`coder.cpp` have the arithmetic to the last bit.
+With ``n_kinds`` there is one array in place of three, ``codes``: positions, then lengths, both as above, then one
+stream of an arithmetic coder. Positions of 0 bits are even: of these there are least and step only, and hub h is at
+level h. Of lengths on a grid there are least and step only as well. For each vertex the stream has its kind, its
+codes and, if lengths are on a grid, the level of its length. Each is a number below a size, and is found by halving:
+with numbers from a up to b left, b not included, whether it is in the upper half, from (a + b) // 2 on, is one choice
+between two. The probability of the upper half begins at 1/2; the n-th time that a choice is met it moves by 2 / (2 n
++ 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of codes and levels have a probability for each
+kind, if there are several, and one for all kinds; when a kind meets a choice for the first time it begins with that
+for all, and as if it had been met as often, but 6 times at most. ``rows.cpp`` and ``coder.cpp`` of the core have the
+arithmetic to the last bit.
 
 A compressor and a recommender keep their graph under ``graph`` in the content, and its arrays among their own.
 

@@ -62,7 +62,7 @@ def encode(product: ProductGraph, coded: bool = True) -> tuple[dict[str, Any], d
         if isinstance(factor, GeometricFactor):
             numbers = factor.positions if factor.grid is None else factor.grid
             described.append([factor.n_hubs, factor.n_dimensions, bits_of(numbers)])
-            positions.append(pack_numbers(numbers))
+            positions.append(pack_positions(factor, even=False))
         elif isinstance(factor, BipartiteFactor):
             sides = [
                 words if grid is None else grid
@@ -218,9 +218,7 @@ def exponent(value: Any) -> float:
 def code_rows(product: ProductGraph) -> tuple[int, list[bytes]] | None:
     """Return the kinds of rows, and positions, what lengths take beside their levels, and the rows."""
     positions = [
-        pack_ends(factor.grid) if is_even(factor) else pack_numbers(factor.positions if factor.grid is None else factor.grid)
-        for factor in product.factors
-        if isinstance(factor, GeometricFactor)
+        pack_positions(factor, is_even(factor)) for factor in product.factors if isinstance(factor, GeometricFactor)
     ]
     columns, sizes, lengths = [product._codes], [factor.n_hubs for factor in product.factors], product._lengths
     if isinstance(lengths, Grid):
@@ -231,6 +229,13 @@ def code_rows(product: ProductGraph) -> tuple[int, list[bytes]] | None:
         return None
     n_kinds, rows = found
     return n_kinds, [*positions, pack_ends(lengths) if isinstance(lengths, Grid) else pack_numbers(lengths), rows]
+
+
+def pack_positions(factor: GeometricFactor, even: bool) -> bytes:
+    """Return the positions of a factor's hubs, or the ends of their grid where that says everything."""
+    if factor.grid is None:
+        return pack_numbers(factor.positions)
+    return pack_ends(factor.grid) if even else pack_numbers(factor.grid)
 
 
 def is_even(factor: Factor) -> bool:
@@ -309,7 +314,9 @@ def parted(rows: Any) -> list[Any]:
         elif isinstance(row, dict):
             described.append(row)
         else:
-            raise ValueError(f"factors should be a list of hubs with coordinates and bits, or graphs, not {shortened(row)}")
+            raise ValueError(
+                f"factors should be a list of hubs with coordinates and bits, or graphs, not {shortened(row)}"
+            )
     return described
 
 

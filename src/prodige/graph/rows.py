@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from prodige import _core
 
-# Kinds that are tried, ascending, with so many rows each at least; and how many rows they are learned from and tried on.
+# Kinds that are tried, ascending, with so many rows each at least; and how many rows they are learned from and tried
+# on.
 _N_KINDS = (1, 4, 16, 64, 128, 256, 512)
 _ROWS_OF_A_KIND = 40
 _N_LEARNED = 16384
