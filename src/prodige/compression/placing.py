@@ -156,8 +156,9 @@ class Parts:
         """Return the placing along lines, with the price for which codes of anchors have the bits that the fit gave."""
         weights, offsets = along_lines(self.places, self.powers)
         steps = find_steps(self.positions, weights @ self.powers - offsets[:, None], self.powers)
-        columns, given = self.graph.codes.T, self.graph.codes[self.anchors]
-        bits = [hub_bits(column, len(some)) for column, some in zip(columns, self.positions, strict=True)]
+        # Of the anchors alone: what was inserted before must not change where an item goes.
+        given = self.graph.codes[self.anchors]
+        bits = [hub_bits(column, len(some)) for column, some in zip(given.T, self.positions, strict=True)]
 
         def total(codes: NDArray[Any]) -> float:
             return sum(float(some[column].sum()) for some, column in zip(bits, codes.T, strict=True))
