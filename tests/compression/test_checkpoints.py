@@ -258,3 +258,15 @@ def test_what_makes_no_sense_is_refused(settings: Any, error: Any, reason: str) 
     settings = {"structure": "product", **settings}
     with warnings.catch_warnings(), pytest.raises(error, match=reason):
         DistanceCompressor(**settings).fit(X)
+
+
+@pytest.mark.parametrize("n_left", [3, 1])
+def test_a_pass_over_lines_goes_on_to_the_same_bits(n_left: int, tmp_path: Path) -> None:
+    settings = {**SAMPLED, "numbers_per_item": None, "bits_per_item": 48}
+    recorded = Recorded(tmp_path, in_blocks, settings)
+    steps: list[Any] = []
+    path = recorded.after(recorded.n_steps - n_left)
+    again = DistanceCompressor(**settings, checkpoint=path, resume=True, callbacks=[steps.append]).fit(MANY)
+    assert again.graph_ == recorded.fit.graph_
+    assert again.graph_.bits_per_item <= 48
+    assert steps[-1].progress == 1

@@ -12,6 +12,8 @@ of the distances on average.
 Two things make it exact enough to need no search. Anchors are taken to be where their own distances say they are, not
 at the hubs they were rounded to. And lengths are brought to what a fit gives items of such distances: where it heeds
 near pairs, lengths are shorter than the mean of all pairs would have them.
+
+In a product of lines (:mod:`prodige.compression.lines`) hubs cost the bits of their codes as well, as in the fit.
 """
 
 from __future__ import annotations
@@ -35,11 +37,13 @@ Floats = NDArray[np.float64]
 # Anchors for each coordinate, at least: of fewer, positions are mostly rounding of anchors.
 _ANCHORS_PER_COORDINATE = 4
 
+# Directions that matter less than this part of the most are not known.
 _TINY = 1e-9
 
 # Lines that the tolerance of a fit is known by: those of the most hubs.
 _N_STEPS = 5
 
+# Hubs of longer lines hardly moved when they were put amid their items.
 _FEW_HUBS = 16
 
 # Prices that are tried, and the highest, as a part of that of the fit.
@@ -263,7 +267,7 @@ def line_costs(positions: list[Floats], bits: list[Floats], steps: Floats, price
     costs = []
     for some, of_hubs, step in zip(positions, bits, steps, strict=True):
         hubs = some[:, 0]
-        if step > 0 and hubs.size <= _FEW_HUBS:  # where hubs were when items chose them: others hardly moved
+        if step > 0 and hubs.size <= _FEW_HUBS:  # where hubs were when items chose them
             hubs = np.rint(hubs / np.median(np.diff(hubs))) * step
         costs.append((-2 * hubs[:, None], hubs**2 + price * step**2 * of_hubs))
     return costs

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from prodige import _core
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
-from prodige.compression.coordinates import Coordinates, find_coordinates
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.objective import NearPairs
 from prodige.compression.plan import Plan, make_plan
 from prodige.compression.positions import as_places, distance_powers, move_hubs
@@ -75,7 +75,6 @@ def fit_product(
     n_items: int | None = None,
     ranks: Ranks = ALONE,
     checkpoint: Checkpoint | None = None,
-    coordinates: Coordinates | None = None,
 ) -> ProductGraph | None:
     """Fit a product of graphs within a budget; None where the budget is too small for one.
 
@@ -101,8 +100,6 @@ def fit_product(
         Processes that share the work; the result does not depend on their number either.
     checkpoint : Checkpoint, optional
         Where the fit goes on from, if it has one of this fit, and where it leaves one now and then.
-    coordinates : Coordinates, optional
-        Of these landmarks and exponents, where they are known.
 
     Examples
     --------
@@ -133,8 +130,7 @@ def fit_product(
         fit.restore(state)
         monitor.history = [Record(**record) for record in state.content["history"]]
     else:
-        if coordinates is None:
-            coordinates = find_coordinates(landmarks, exponents, ranks)
+        coordinates = find_coordinates(landmarks, exponents, ranks)
         plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
         if plan is None:
             return None

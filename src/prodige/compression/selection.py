@@ -1,9 +1,10 @@
 """Which kind of graph suits a data set and a budget, by fitting those that may.
 
-A handful of items keep all their distances. A budget of not one edge beyond a tree gets a star or a tree of neighbours.
-All others get a product of graphs, unless shortest paths seem to lead past neighbours: then a graph of neighbours is
-fitted first, and others only if it has an error. A graph of hubs is fitted beside the product. What is taken is best on
-pairs that none of them has seen (:class:`~prodige.compression.objective.Validation`).
+A handful of items keep all their distances. A budget of not one edge beyond a tree gets a star or a tree of
+neighbours. All others get a product of graphs (of lines where bits are counted, of larger factors, or the better of
+both), unless shortest paths seem to lead past neighbours: then a graph of neighbours is fitted first, and others only
+if it has an error. A graph of hubs is fitted beside the product. What is taken is best on pairs that none of them has
+seen (:class:`~prodige.compression.objective.Validation`).
 """
 
 from __future__ import annotations
