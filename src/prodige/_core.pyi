@@ -311,6 +311,7 @@ class RowFit:
         sizes: NDArray[np.int32],
         n_words: NDArray[np.int32],
         words: NDArray[np.float32],
+        prices: NDArray[np.float32] | None,
         codes: NDArray[np.uint16],
         n_sweeps: int,
         with_sums: bool,

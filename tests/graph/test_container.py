@@ -164,7 +164,7 @@ def test_noise_is_refused(directory: Path, data: bytes) -> None:
 def test_messages_say_what_to_do(path: Path) -> None:
     header, body = parts()
     assert "upgrade prodige" in refused(
-        path, assemble(header, body, version=6), "version 6 .* newest one known here is 5"
+        path, assemble(header, body, version=7), "version 7 .* newest one known here is 6"
     )
     assert "restore a copy" in refused(path, assemble(header, body, version=0), "no version 0")
     assert "right file" in refused(path, assemble(header, body, magic=b"\x89PNG\r\n\x1a\n"), "does not start like one")

@@ -20,6 +20,7 @@ from files import CLAIMS, HUGE, assemble, damaged, entry, is_refused, product_pa
 from prodige import Graph, ProductGraph
 from prodige.graph import BipartiteFactor, Grid, container, file
 from prodige.graph.container import FileFormatError
+from prodige.graph.product_encoding import line_grid
 from strategies import products
 
 
@@ -318,12 +319,34 @@ def frequent(n: int = 600, places: Any = None, lengths: str = "grid") -> Product
     )
 
 
+def two_sided(n: int = 600, places: Any = None, lengths: str = "grid") -> ProductGraph:
+    """Return a product of two sides whose codes are not all equally frequent: two lines and other words."""
+    rng = np.random.default_rng(0)
+    shapes = ((9, 5, 1), (4, 7, 1), (6, 3, 2))
+    factors = [
+        *(BipartiteFactor(line_grid(9, 1.0), line_grid(5, 0.3)), BipartiteFactor(line_grid(4, 1.0), line_grid(7, 2.0))),
+        BipartiteFactor(Grid.round(rng.normal(size=(6, 2)), 5), rng.normal(size=(3, 2))),
+    ]
+    n_first = n // 3
+    first, second = (
+        np.stack([rng.binomial(shape[side] - 1, 0.3, size) for shape in shapes], axis=1)
+        for side, size in ((0, n_first), (1, n - n_first))
+    )
+    some = rng.gamma(3.0, size=n).astype(np.float32)
+    some[:n_first] = 0
+    codes = np.concatenate([first, second + [shape[0] for shape in shapes]])
+    return ProductGraph.from_factors(
+        factors, codes, Grid.round(some, 5) if lengths == "grid" else some, 1, 1, places=places
+    )
+
+
 @pytest.mark.parametrize("lengths", ["grid", "floats"])
 @pytest.mark.parametrize("copies", [False, True])
-def test_coded_products_come_back(path: Path, lengths: str, copies: bool) -> None:
-    product = frequent(places=np.r_[np.arange(600), 5, 5, 7] if copies else None, lengths=lengths)
+@pytest.mark.parametrize(("make", "version"), [(frequent, 5), (two_sided, 6)])
+def test_coded_products_come_back(path: Path, make: Any, version: int, lengths: str, copies: bool) -> None:
+    product = make(places=np.r_[np.arange(600), 5, 5, 7] if copies else None, lengths=lengths)
     product.save(path)
-    assert container.describe(path).version == 5
+    assert container.describe(path).version == version
     assert ProductGraph.load(path) == product
     assert 8 * path.stat().st_size / product.n_items == product.bits_per_item
     content, arrays = file.encode(product)
@@ -335,6 +358,26 @@ def test_coded_products_come_back(path: Path, lengths: str, copies: bool) -> Non
 def test_even_positions_take_no_bits() -> None:
     content, _ = file.encode(frequent())
     assert content["factors"][:3] == [[[9], 1, 0], [[4], 1, 5], [[3], 2, 32]]
+    content, _ = file.encode(two_sided())
+    assert content["factors"] == [[[9, 4], [5, 7], 1, 0, 0], [[6], [3], 2, 5, 32]]
+    uneven = ProductGraph.from_factors(
+        [BipartiteFactor(line_grid(9, 0.5), line_grid(5, 0.3)), *two_sided().factors[1:]],
+        two_sided().codes,
+        two_sided().lengths,
+        1,
+        1,
+    )
+    assert file.encode(uneven)[0]["factors"][0] == [[9], [5], 1, 4, 3]
+    assert file.decode(*file.encode(uneven)) == uneven
+
+
+def test_sides_that_are_not_kept_apart_are_not_coded() -> None:
+    product = two_sided()
+    mixed = ProductGraph.from_factors(product.factors, product.codes[::-1], product.lengths[::-1], 1, 1)
+    content, arrays = file.encode(mixed)
+    assert content["n_first"] == 0
+    assert "n_kinds" not in content
+    assert file.decode(content, arrays) == mixed
 
 
 def test_few_items_are_not_coded() -> None:
@@ -368,15 +411,41 @@ def test_coded_content_that_lies_is_refused(change: dict[str, Any]) -> None:
         file.decode(content | change, arrays)
 
 
-def test_coded_arrays_that_lie_are_refused() -> None:
-    content, arrays = file.encode(frequent())
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_kinds": 1},
+        {"n_kinds": [1, 1]},
+        {"n_kinds": [1, 1, -1]},
+        {"n_kinds": [1, 1, 10**6]},
+        {"n_kinds": [1, 1, 0]},
+        {"n_kinds": [0, 1, 100]},
+        {"n_kinds": [1, "1", 100]},
+        {"n_first": 0},
+        {"n_first": 600},
+        {"factors": [[[9, 4], [5], 1, 0, 0], [[6], [3], 2, 5, 32]]},
+        {"factors": [[9, [5], 1, 0, 0]]},
+        {"factors": [[[9, 4], [5, 7], 1, 0, 5], [[6], [3], 2, 5, 32]]},
+    ],
+    ids=str,
+)
+def test_coded_sides_that_lie_are_refused(change: dict[str, Any]) -> None:
+    content, arrays = file.encode(two_sided())
+    with pytest.raises((ValueError, KeyError)):
+        file.decode(content | change, arrays)
+
+
+@pytest.mark.parametrize("make", [frequent, two_sided])
+def test_coded_arrays_that_lie_are_refused(make: Any) -> None:
+    content, arrays = file.encode(make())
     for codes in (arrays["codes"][:20], arrays["codes"][:300], arrays["codes"].astype(np.int64)):
         with pytest.raises(ValueError, match=r"codes|bytes|end before"):
             file.decode(content, arrays | {"codes": codes})
 
 
-def test_every_flipped_bit_of_a_coded_file_is_refused(path: Path) -> None:
-    frequent(300).save(path)
+@pytest.mark.parametrize("make", [frequent, two_sided])
+def test_every_flipped_bit_of_a_coded_file_is_refused(path: Path, make: Any) -> None:
+    make(300).save(path)
     data = path.read_bytes()
     for place in range(0, len(data), 7):
         path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])

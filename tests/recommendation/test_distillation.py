@@ -62,32 +62,37 @@ def test_rows_are_solved_as_numpy_does(seed: int, size: int) -> None:
     assert fit.solve(vectors, every, targets, ridge, extra, 3).tobytes() == found.tobytes()
 
 
-@given(seed=st.integers(0, 2**31 - 1))
+@given(seed=st.integers(0, 2**31 - 1), has_prices=st.booleans())
 @settings(max_examples=15, deadline=None)
-def test_words_are_the_best_of_all(seed: int) -> None:
+def test_words_are_the_best_of_all(seed: int, has_prices: bool) -> None:
     rows, vectors, every, targets, extra = problem(seed)
     rng = np.random.default_rng(seed)
     books = [rng.normal(size=shape).astype(np.float32) for shape in ((7, 5), (17, 3), (2, 8))]
     codes = np.stack([rng.integers(0, len(book), rows.shape[0]) for book in books], axis=1).astype(np.uint16)
     sizes, counts = (np.array([book.shape[axis] for book in books], np.int32) for axis in (1, 0))
     words = np.concatenate([book.ravel() for book in books])
+    prices = [rng.gamma(1.0, 3.0 * has_prices, len(book)).astype(np.float32) for book in books]
     fit = Side.of(rows).fit
-    arguments = (vectors, every, targets, None, extra, sizes, counts, words, codes, 2, True)
+    given_prices = np.concatenate(prices) if has_prices else None
+    arguments = (vectors, every, targets, None, extra, sizes, counts, words, given_prices, codes, 2, True)
     found, loss, matrices, rights = fit.choose_words(*arguments, 1)
     ends = np.cumsum([0, *sizes])
     total, sums = 0.0, [(np.zeros((len(b), b.shape[1], b.shape[1])), np.zeros(b.shape)) for b in books]
     for row, (matrix, right) in enumerate(forms(rows, vectors, every, targets, extra)):
 
-        def cost(code: Any, matrix: Any = matrix, right: Any = right) -> float:
+        def error(code: Any, matrix: Any = matrix, right: Any = right) -> float:
             x = np.concatenate([book[word] for book, word in zip(books, code, strict=True)])
             return float(x @ matrix @ x - 2 * right @ x)
+
+        def cost(code: Any, error: Any = error) -> float:
+            return float(error(code) + sum(price[word] for price, word in zip(prices, code, strict=True)))
 
         code = codes[row].astype(int).tolist()
         for _ in range(2):
             for m, book in enumerate(books):
                 code[m] = int(np.argmin([cost([*code[:m], word, *code[m + 1 :]]) for word in range(len(book))]))
         assert cost(found[row]) == pytest.approx(cost(code), rel=1e-4, abs=1e-3)
-        total += cost(found[row])
+        total += error(found[row])
         x = np.concatenate([book[word] for book, word in zip(books, found[row], strict=True)])
         for m in range(3):
             part = slice(ends[m], ends[m + 1])

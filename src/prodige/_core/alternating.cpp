@@ -81,7 +81,7 @@ class Form {
 class Shelf {
    public:
     explicit Shelf(const Codebooks& books) : books_(books) {
-        std::size_t from = 0;
+        std::size_t from = 0, n_before = 0;
         for (std::size_t m = 0; m < books.n_groups(); ++m) {
             const auto size = static_cast<std::size_t>(books.sizes[m]), n = static_cast<std::size_t>(books.n_words[m]);
             const std::size_t padded = (n + lanes - 1) / lanes * lanes;
@@ -92,7 +92,11 @@ class Shelf {
             for (std::size_t k = 0; k < size; ++k)
                 for (std::size_t w = 0; w < padded; ++w)
                     words_.push_back(books.words[from + (w < n ? w : 0) * size + k]);
+            first_prices_.push_back(prices_.size());
+            for (std::size_t w = 0; w < padded; ++w)
+                prices_.push_back(books.prices.empty() ? 0.0f : books.prices[n_before + (w < n ? w : 0)]);
             from += n * size;
+            n_before += n;
         }
     }
 
@@ -102,14 +106,15 @@ class Shelf {
     std::size_t padded(std::size_t m) const noexcept { return padded_[m]; }
     std::size_t first_coordinate(std::size_t m) const noexcept { return coordinates_[m]; }
     const float* by_coordinate(std::size_t m) const noexcept { return words_.data() + places_[m]; }
+    const float* prices(std::size_t m) const noexcept { return prices_.data() + first_prices_[m]; }
     const float* word(std::size_t m, std::size_t w) const noexcept {
         return books_.words.data() + starts_[m] + w * size(m);
     }
 
    private:
     const Codebooks& books_;
-    std::vector<std::size_t> coordinates_, starts_, padded_, places_;
-    Floats words_;
+    std::vector<std::size_t> coordinates_, starts_, padded_, places_, first_prices_;
+    Floats words_, prices_;
 };
 
 // One row at a time: the vector its words make, and the slope A x - t of its error.
@@ -142,8 +147,8 @@ class Coder {
         for (std::size_t i = 0; i < size; ++i) without_[i] *= -2;
         for (std::size_t i = 0; i < size; ++i)
             for (std::size_t j = i + 1; j < size; ++j) block_[i * size + j] *= 2;
-        const std::size_t best =
-            form_.kernels().best_word(shelf_.by_coordinate(m), shelf_.padded(m), size, block_.data(), without_.data());
+        const std::size_t best = form_.kernels().best_word(shelf_.by_coordinate(m), shelf_.prices(m), shelf_.padded(m),
+                                                           size, block_.data(), without_.data());
         if (best == codes_[m]) return;
         codes_[m] = static_cast<std::uint16_t>(best);
         const float* word = shelf_.word(m, best);

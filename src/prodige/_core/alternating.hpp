@@ -47,6 +47,7 @@ struct Codebooks {
     std::span<const std::int32_t> sizes;    // [group]: coordinates
     std::span<const std::int32_t> n_words;  // [group]
     std::span<const float> words;           // [group][word][coordinate]
+    std::span<const float> prices;          // [group][word]: added to the error of a row with the word; 0 where empty
 
     std::size_t n_groups() const noexcept { return sizes.size(); }
 };

@@ -58,14 +58,16 @@ class RowFit {
 
 void check_books(const Codebooks& books, const Grid<std::uint16_t>& codes, std::size_t n_rows, std::size_t n) {
     check_size("n_words", books.n_words.size(), books.n_groups());
-    std::size_t n_entries = 0, n_coordinates = 0;
+    std::size_t n_entries = 0, n_coordinates = 0, n_all_words = 0;
     for (std::size_t m = 0; m < books.n_groups(); ++m) {
         if (books.sizes[m] < 1 || books.n_words[m] < 1 || books.n_words[m] > 65536)
             throw std::invalid_argument("a codebook has no coordinates, no words, or too many");
         n_coordinates += static_cast<std::size_t>(books.sizes[m]);
         n_entries += static_cast<std::size_t>(books.sizes[m]) * static_cast<std::size_t>(books.n_words[m]);
+        n_all_words += static_cast<std::size_t>(books.n_words[m]);
     }
     check_size("words", books.words.size(), n_entries);
+    if (!books.prices.empty()) check_size("prices", books.prices.size(), n_all_words);
     if (n_coordinates > n) throw std::invalid_argument("codebooks have more coordinates than vectors");
     check_size("codes", codes.shape(0), n_rows);
     check_size("a row of codes", codes.shape(1), books.n_groups());
@@ -110,11 +112,11 @@ void bind_alternating(nb::module_& m) {
             "choose_words",
             [](const RowFit& fit, Grid<float> vectors, Grid<float> gram, std::optional<Array<float>> targets,
                std::optional<Array<float>> ridge, std::optional<Grid<float>> extra, Array<std::int32_t> sizes,
-               Array<std::int32_t> n_words, Array<float> words, Grid<std::uint16_t> codes, int n_sweeps, bool with_sums,
-               int n_jobs) {
+               Array<std::int32_t> n_words, Array<float> words, std::optional<Array<float>> prices,
+               Grid<std::uint16_t> codes, int n_sweeps, bool with_sums, int n_jobs) {
                 check_jobs(n_jobs);
                 const RowTask task = fit.task(vectors, gram, targets, ridge, extra);
-                const Codebooks books{view(sizes), view(n_words), view(words)};
+                const Codebooks books{view(sizes), view(n_words), view(words), view(prices)};
                 check_books(books, codes, fit.n_rows(), vectors.shape(1));
                 WordCodes found;
                 run([&](Watch& watch) {
@@ -124,7 +126,7 @@ void bind_alternating(nb::module_& m) {
                                       copy_out(found.matrices), copy_out(found.rights));
             },
             "vectors"_a, "gram"_a, "targets"_a.none(), "ridge"_a.none(), "extra"_a.none(), "sizes"_a, "n_words"_a,
-            "words"_a, "codes"_a, "n_sweeps"_a, "with_sums"_a, "n_jobs"_a);
+            "words"_a, "prices"_a.none(), "codes"_a, "n_sweeps"_a, "with_sums"_a, "n_jobs"_a);
     m.def(
         "find_best",
         [](Written scores, std::size_t n, std::optional<Array<std::int64_t>> offsets,

@@ -152,10 +152,10 @@ struct RowKernels {
     // to += scale * from
     void (*add_scaled)(std::size_t n, float scale, const float* from, float* to);
     float (*dot)(std::size_t n, const float* a, const float* b);
-    // Of words [coordinate][word], a multiple of 16 of them, the one with the least quadratic form, the first of
-    // equals.
-    std::size_t (*best_word)(const float* words, std::size_t n_words, std::size_t size, const float* form,
-                             const float* slope);
+    // Of words [coordinate][word], a multiple of 16 of them, the one with the least quadratic form and price, the
+    // first of equals.
+    std::size_t (*best_word)(const float* words, const float* prices, std::size_t n_words, std::size_t size,
+                             const float* form, const float* slope);
     // The first place from `start` on whose value is above a bound; n where there is none.
     std::size_t (*find_above)(const float* values, std::size_t start, std::size_t n, float bound);
 };

@@ -6,7 +6,8 @@ One layout holds everything that is saved, and says what it holds. All numbers a
 offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
-8         4       format version, uint32: 5 where codes of a product are coded, 4 where it has two sides, else 3
+8         4       format version, uint32: 5 where codes of a product are coded, 4 where it has two sides, 6 where both
+                  are so, else 3
 12        4       H, the length of the header, uint32; at most 2**24
 16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
 16 + H    ...     arrays, one after the other
@@ -66,8 +67,9 @@ key              what it holds
 ``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions; ``[hubs, hubs,
                  coordinates, bits, bits]`` of one of two sides; or the content of a graph
 ``n_first``      only where a factor has two sides: vertices of the first side; 0 where they are not kept apart
-``n_kinds``      only where codes are coded as rows: kinds of rows. A list of hubs in the place of ``hubs`` above then
-                 stands for as many factors
+``n_kinds``      only where codes are coded as rows: kinds of rows; or a list, where ``n_first`` is above 0: kinds of
+                 rows of either side, and the bytes of those of the first. Lists of hubs in the place of ``hubs`` above
+                 then stand for as many factors
 ===============  ===================================================================================================
 
 and these arrays of uint8, whose parts each have zeros up to the end of their last byte:
@@ -96,9 +98,11 @@ at least the first side has two hubs. A factor that is a graph has the arrays of
 place among the factors and a dot, as in ``0.weight``.
 
 With ``n_kinds`` there is one array in place of three, ``codes``: positions, then lengths, both as above, then one
-stream of an arithmetic coder. Positions of 0 bits are even: of these there are least and step only, and hub h is at
-level h. Of lengths on a grid there are least and step only as well. For each vertex the stream has its kind, its
-codes and, if lengths are on a grid, the level of its length. Each is a number below a size, and is found by halving:
+stream of an arithmetic coder, or one for each side. Positions of 0 bits are even: of these there are least and step
+only, and hub h is at level h; of two sides there is one float32 only, the step of the second side, that of the first
+is 1, and of H hubs of a side hub h is at (h - (H - 1) / 2) steps. Of lengths on a grid there are least and step only as
+well. For each vertex the stream has its kind, its codes and, if lengths are on a grid and its side has some, the level
+of its length. Each is a number below a size, and is found by halving:
 with numbers from a up to b left, b not included, whether it is in the upper half, from (a + b) // 2 on, is one choice
 between two. The probability of the upper half begins at 1/2; the n-th time that a choice is met it moves by 2 / (2 n
 + 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of codes and levels have a probability for each
@@ -161,7 +165,7 @@ from prodige.graph.reading import (
 )
 
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
-_PLAIN, _SIDED, _CODED = VERSIONS = 3, 4, 5  # earlier readers know the first ones
+_PLAIN, _SIDED, _CODED, _BOTH = VERSIONS = 3, 4, 5, 6  # earlier readers know the first ones
 VERSION = VERSIONS[-1]
 START = struct.Struct("<8sII")  # magic, version, length of the header
 
@@ -302,7 +306,7 @@ def encode(
 def version_for(content: Mapping[str, Any]) -> int:
     """Return the version that a reader of some content has to know.
 
-    Products of two sides came with version 4, coded rows with version 5.
+    Products of two sides came with version 4, coded rows with version 5, and coded rows of two sides with version 6.
 
     Examples
     --------
@@ -313,7 +317,9 @@ def version_for(content: Mapping[str, Any]) -> int:
     graph = content.get("graph", content)
     if not isinstance(graph, Mapping):
         return _PLAIN
-    return _CODED if "n_kinds" in graph else _SIDED if "n_first" in graph else _PLAIN
+    if "n_kinds" in graph:
+        return _BOTH if "n_first" in graph else _CODED
+    return _SIDED if "n_first" in graph else _PLAIN
 
 
 def compressed(data: memoryview) -> tuple[bytes | memoryview, str]:

@@ -7,7 +7,7 @@ of a bit an item.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ EVEN = 0  # bits of positions that are all levels of a grid, one after the other
 GAUGE = "power"  # the only one so far
 MAX_DIMENSIONS = 2**16
 _GRID = np.dtype("<f4")  # of the two numbers in front of levels
+
+Shape: TypeAlias = tuple[int, int, int]  # hubs, coordinates, bits
 
 
 def is_product(content: Any) -> bool:
@@ -64,12 +66,9 @@ def encode(product: ProductGraph, coded: bool = True) -> tuple[dict[str, Any], d
             described.append([factor.n_hubs, factor.n_dimensions, bits_of(numbers)])
             positions.append(pack_positions(factor, even=False))
         elif isinstance(factor, BipartiteFactor):
-            sides = [
-                words if grid is None else grid
-                for words, grid in zip((factor.first, factor.second), factor.grids, strict=True)
-            ]
-            described.append([factor.n_first, factor.n_second, factor.n_dimensions, *map(bits_of, sides)])
-            positions += map(pack_numbers, sides)
+            words = words_of(factor)
+            described.append([factor.n_first, factor.n_second, factor.n_dimensions, *map(bits_of, words)])
+            positions.append(pack_positions(factor, even=False))
         else:
             content, arrays = encoding.encode(factor.graph)
             described.append(content)
@@ -89,12 +88,12 @@ def encode(product: ProductGraph, coded: bool = True) -> tuple[dict[str, Any], d
         "positions": b"".join(positions),
         "lengths": pack_numbers(without_first(product._lengths, n_first)),
     }
-    may_code = coded and n_vertices >= LEAST_CODED and SIDED not in content
+    may_code = coded and n_vertices >= LEAST_CODED and content.get(SIDED) != 0
     if may_code and (found := code_rows(product)) is not None:
-        n_kinds, coded_parts = found
+        kinds, coded_parts = found
         if sum(map(len, coded_parts)) < sum(map(len, parts.values())):
             even = [describe(row, factor) for row, factor in zip(described, product.factors, strict=True)]
-            content |= {CODED: n_kinds, "factors": joined(even)}
+            content |= {CODED: kinds, "factors": joined(even)}
             # One array: what the header says of another takes a bit for each of a few hundred items.
             parts = {"codes": b"".join(coded_parts)}
     if product._places is not None:
@@ -111,19 +110,19 @@ def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
     gauge = decode_gauge(content["gauge"])
     length_bits = check_bits(content["length_bits"])
     described = content["factors"]
+    n_first = count(content, SIDED, 0, n_vertices - 1) if SIDED in content else 0
     if CODED in content:
         described = parted(described)
-        arrays = {**arrays, **split_coded(arrays, described, n_vertices, length_bits)}
+        arrays = {**arrays, **split_coded(arrays, described, n_vertices - n_first, length_bits)}
     factors = decode_factors(described, arrays, EVEN if CODED in content else 1)
-    n_first = decode_first(content, factors, n_vertices)
+    check_first(content, factors, n_vertices, n_first)
     codes: NDArray[Any]
     lengths: NDArray[np.float32] | Grid
     if CODED in content:
-        n_kinds = count(content, CODED, 1, MOST_KINDS)
-        codes, lengths = decode_rows(arrays, factors, n_vertices, length_bits, n_kinds)
+        codes, lengths = decode_rows(content[CODED], arrays, factors, n_vertices, n_first, length_bits)
     else:
         (data,) = split("lengths", arrays, [numbers_length(n_vertices - n_first, length_bits)])
-        lengths = with_first(unpack_numbers(data, (n_vertices - n_first,), length_bits), n_first)
+        lengths = unpack_numbers(data, (n_vertices - n_first,), length_bits)
         codes = unpack_codes(arrays, factors, n_vertices, n_first)
     places = None
     if n_vertices < n_items:
@@ -132,7 +131,7 @@ def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
     return ProductGraph.from_factors(
         factors,
         codes,
-        lengths,
+        with_first(lengths, n_first),
         exponent(content["power"]),
         gauge,
         places,
@@ -157,21 +156,15 @@ def decode_factors(described: Any, arrays: Mapping[str, NDArray[Any]], least_bit
     """Return the factors of a product; positions may be even where 0 bits are allowed."""
     if not isinstance(described, list) or not 1 <= len(described) <= MAX_FACTORS:
         raise ValueError(f"factors should be a list of 1 to {MAX_FACTORS}, not {shortened(described)}")
-    shapes = [shape for row in described if not isinstance(row, dict) for shape in check_shapes(row, least_bits)]
-    lengths = [numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes]
-    parts = split("positions", arrays, lengths)
-    words = (
-        unpack_numbers(data, (n_hubs, n_dimensions), bits)
-        for (n_hubs, n_dimensions, bits), data in zip(shapes, parts, strict=True)
-    )
+    shapes = [[] if isinstance(row, dict) else check_shapes(row, least_bits) for row in described]
+    parts = split("positions", arrays, [positions_length(shape) for shape in shapes])
     factors: list[Factor] = []
-    for m, row in enumerate(described):
+    for m, (row, shape, data) in enumerate(zip(described, shapes, parts, strict=True)):
         if isinstance(row, dict):
             factors.append(GraphFactor(decode_graph(m, row, arrays)))
-        elif len(row) == 3:
-            factors.append(GeometricFactor(next(words)))
-        else:
-            factors.append(BipartiteFactor(next(words), next(words)))
+            continue
+        words = unpack_positions(data, shape)
+        factors.append(BipartiteFactor(*words) if len(words) > 1 else GeometricFactor(*words))
     return factors
 
 
@@ -180,14 +173,14 @@ def decode_graph(m: int, content: dict[str, Any], arrays: Mapping[str, NDArray[A
     return encoding.decode(content, {name: arrays[f"{m}.{name}"] for name in encoding.array_names(content)})
 
 
-def check_shapes(row: Any, least_bits: int = 1) -> list[tuple[int, int, int]]:
+def check_shapes(row: Any, least_bits: int = 1) -> list[Shape]:
     """Return the numbers of hubs, coordinates and bits of a geometric factor, or of both sides of a bipartite one."""
     if not isinstance(row, list) or len(row) not in (3, 5):
         raise ValueError(f"a factor should be three numbers, five or a graph, not {shortened(row)}")
     *n_hubs, n_dimensions = row[: -(len(row) // 2)]
     bits = row[-(len(row) // 2) :]
-    if least_bits == EVEN and bits == [EVEN] and n_dimensions == 1:
-        return [(whole(n_hubs[0], 1, MAX_HUBS), 1, EVEN)]
+    if least_bits == EVEN and bits == [EVEN] * len(bits) and n_dimensions == 1:
+        return [(whole(hubs, 1, MAX_HUBS), 1, EVEN) for hubs in n_hubs]
     return [
         (whole(hubs, 1, MAX_HUBS), whole(n_dimensions, 1, MAX_DIMENSIONS), check_bits(each))
         for hubs, each in zip(n_hubs, bits, strict=True)
@@ -215,35 +208,85 @@ def exponent(value: Any) -> float:
 # -- rows ------------------------------------------------------------------------------------------------------------
 
 
-def code_rows(product: ProductGraph) -> tuple[int, list[bytes]] | None:
-    """Return the kinds of rows, and positions, what lengths take beside their levels, and the rows."""
-    positions = [
-        pack_positions(factor, is_even(factor)) for factor in product.factors if isinstance(factor, GeometricFactor)
-    ]
-    columns, sizes, lengths = [product._codes], [factor.n_hubs for factor in product.factors], product._lengths
+def code_rows(product: ProductGraph) -> tuple[Any, list[bytes]] | None:
+    """Return what a header says of rows, and positions, what lengths take beside their levels, and the rows."""
+    positions = [pack_positions(factor, is_even(factor)) for factor in product.factors]
+    n_first, lengths = product.n_first, without_first(product._lengths, product.n_first)
+    sides = [product._codes[:n_first], product._codes[n_first:]] if n_first else [product._codes]
+    sizes = side_sizes(product.factors, n_first)
+    if n_first:
+        sides[1] = sides[1] - sizes[0]
     if isinstance(lengths, Grid):
-        columns.append(lengths.levels[:, None].astype(np.int32))
-        sizes.append(2**lengths.bits)
-    found = pack_rows(np.concatenate(columns, axis=1).astype(np.uint16), np.array(sizes, np.int32))
-    if found is None:
+        sides[-1] = np.concatenate([sides[-1], lengths.levels[:, None].astype(np.int32)], axis=1)
+        sizes[-1] = np.append(sizes[-1], np.int32(2**lengths.bits))
+    found = [pack_rows(side.astype(np.uint16), size) for side, size in zip(sides, sizes, strict=True)]
+    packed = [each for each in found if each is not None]
+    if len(packed) < len(found):
         return None
-    n_kinds, rows = found
-    return n_kinds, [*positions, pack_ends(lengths) if isinstance(lengths, Grid) else pack_numbers(lengths), rows]
+    kinds, rows = zip(*packed, strict=True)
+    ends = pack_ends(lengths) if isinstance(lengths, Grid) else pack_numbers(lengths)
+    return [*kinds, len(rows[0])] if n_first else kinds[0], [*positions, ends, *rows]
 
 
-def pack_positions(factor: GeometricFactor, even: bool) -> bytes:
-    """Return the positions of a factor's hubs, or the ends of their grid where that says everything."""
+def side_sizes(factors: Sequence[Factor], n_first: int) -> list[NDArray[np.int32]]:
+    """Return the hubs of each factor, of either side where they are kept apart."""
+    bipartite = [factor for factor in factors if isinstance(factor, BipartiteFactor)]
+    if n_first:
+        return [
+            np.array([factor.n_first for factor in bipartite], np.int32),
+            np.array([factor.n_second for factor in bipartite], np.int32),
+        ]
+    return [np.array([factor.n_hubs for factor in factors], np.int32)]
+
+
+def words_of(factor: BipartiteFactor) -> list[NDArray[np.float32] | Grid]:
+    """Return the words of both sides, on their grids where they have some."""
+    both = zip((factor.first, factor.second), factor.grids, strict=True)
+    return [words if grid is None else grid for words, grid in both]
+
+
+def pack_positions(factor: Factor, even: bool) -> bytes:
+    """Return the positions of a factor's hubs, or, where they are even, what is left to say."""
+    if isinstance(factor, BipartiteFactor):
+        grids = words_of(factor)
+        if even and isinstance(grids[1], Grid):
+            return np.array([grids[1].step], _GRID).tobytes()
+        return b"".join(map(pack_numbers, grids))
+    if not isinstance(factor, GeometricFactor):
+        return b""
     if factor.grid is None:
         return pack_numbers(factor.positions)
     return pack_ends(factor.grid) if even else pack_numbers(factor.grid)
 
 
 def is_even(factor: Factor) -> bool:
-    """Whether positions of a factor are all levels of a grid, one after the other: then only its ends are kept."""
+    """Whether positions of a factor are all levels of a grid, one after the other: then only its ends are kept.
+
+    Those of two sides are then about 0, in steps of 1 on the first one; so only the other step is kept.
+    """
+    if isinstance(factor, BipartiteFactor):
+        first, second = factor.grids
+        return (
+            first == line_grid(factor.n_first, 1.0)
+            and second is not None
+            and (second == line_grid(factor.n_second, second.step))
+        )
     if not isinstance(factor, GeometricFactor) or factor.grid is None or factor.n_dimensions > 1:
         return False
     grid = factor.grid
     return grid.bits == even_bits(factor.n_hubs) and np.array_equal(grid.levels[:, 0], np.arange(factor.n_hubs))
+
+
+def line_grid(n_hubs: int, step: float) -> Grid:
+    """Return the words of one side of a line: at even steps, as many below 0 as above it.
+
+    Examples
+    --------
+    >>> from prodige.graph.product_encoding import line_grid
+    >>> line_grid(3, 0.5).values.ravel()
+    array([-0.5,  0. ,  0.5], dtype=float32)
+    """
+    return Grid(np.arange(n_hubs)[:, None], even_bits(n_hubs), -step * (n_hubs - 1) / 2, step)
 
 
 def even_bits(n_hubs: int) -> int:
@@ -253,34 +296,52 @@ def even_bits(n_hubs: int) -> int:
 
 def describe(row: Any, factor: Factor) -> Any:
     """Return what a header with coded rows says of a factor: 0 bits where positions are even."""
-    return [*row[:-1], EVEN] if is_even(factor) else row
+    n_sides = len(row) // 2
+    return [*row[:-n_sides], *[EVEN] * n_sides] if is_even(factor) else row
 
 
 def split_coded(
-    arrays: Mapping[str, NDArray[Any]], described: Sequence[Any], n_vertices: int, length_bits: int
+    arrays: Mapping[str, NDArray[Any]], described: Sequence[Any], n_lengths: int, length_bits: int
 ) -> dict[str, NDArray[np.uint8]]:
     """Return positions, lengths and rows, which are one array."""
     data = arrays["codes"]
     encoding.check_array("codes", data, "uint8", data.size)
-    shapes = [shape for row in described if not isinstance(row, dict) for shape in check_shapes(row, EVEN)]
-    n_positions = sum(numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes)
-    n_lengths = 2 * _GRID.itemsize if length_bits != FLOAT_BITS else numbers_length(n_vertices, length_bits)
-    if data.size < n_positions + n_lengths:
-        raise ValueError(f"codes should have {n_positions + n_lengths} bytes and rows after them, not {data.size}")
-    positions, lengths, rows = np.split(data, [n_positions, n_positions + n_lengths])
+    shapes = [check_shapes(row, EVEN) for row in described if not isinstance(row, dict)]
+    first = sum(map(positions_length, shapes))
+    last = first + (2 * _GRID.itemsize if length_bits != FLOAT_BITS else numbers_length(n_lengths, length_bits))
+    if data.size < last:
+        raise ValueError(f"codes should have {last} bytes and rows after them, not {data.size}")
+    positions, lengths, rows = np.split(data, [first, last])
     return {"positions": positions, "lengths": lengths, "codes": rows}
 
 
 def decode_rows(
-    arrays: Mapping[str, NDArray[Any]], factors: Sequence[Factor], n_vertices: int, length_bits: int, n_kinds: int
-) -> tuple[NDArray[np.uint16], NDArray[np.float32] | Grid]:
+    kinds: Any,
+    arrays: Mapping[str, NDArray[Any]],
+    factors: Sequence[Factor],
+    n_vertices: int,
+    n_first: int,
+    length_bits: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float32] | Grid]:
     """Return codes and lengths, as :func:`code_rows` coded them."""
+    data, ends = arrays["codes"].tobytes(), arrays["lengths"]
     on_grid = length_bits != FLOAT_BITS
-    sizes = np.array([factor.n_hubs for factor in factors] + [2**length_bits] * on_grid, np.int32)
-    rows, data = unpack_rows(arrays["codes"].tobytes(), n_vertices, sizes, n_kinds), arrays["lengths"]
+    sizes = side_sizes(factors, n_first)
+    if on_grid:
+        sizes[-1] = np.append(sizes[-1], np.int32(2**length_bits))
+    if not n_first:
+        rows = unpack_rows(data, n_vertices, sizes[0], whole(kinds, 1, MOST_KINDS))
+        codes = rows[:, : len(factors)].astype(np.int64)
+    else:
+        if not isinstance(kinds, list) or len(kinds) != 3:
+            raise ValueError(f"{CODED} of two sides should be three numbers, not {shortened(kinds)}")
+        n_bytes = whole(kinds[2], 0, len(data))
+        first = unpack_rows(data[:n_bytes], n_first, sizes[0], whole(kinds[0], 1, MOST_KINDS))
+        rows = unpack_rows(data[n_bytes:], n_vertices - n_first, sizes[1], whole(kinds[1], 1, MOST_KINDS))
+        codes = np.concatenate([first.astype(np.int64), rows[:, : len(factors)] + sizes[0].astype(np.int64)])
     if not on_grid:
-        return rows, unpack_numbers(data, (n_vertices,), length_bits)
-    return np.ascontiguousarray(rows[:, :-1]), Grid(rows[:, -1], length_bits, *unpack_ends(data))
+        return codes, unpack_numbers(ends, (n_vertices - n_first,), length_bits)
+    return codes, Grid(rows[:, -1], length_bits, *unpack_ends(ends))
 
 
 def joined(described: Sequence[Any]) -> list[Any]:
@@ -293,15 +354,19 @@ def joined(described: Sequence[Any]) -> list[Any]:
     [[[4, 3], 1, 7], [[2], 2, 7]]
     >>> parted(joined([[4, 1, 7], [3, 1, 7]]))
     [[4, 1, 7], [3, 1, 7]]
+    >>> joined([[4, 2, 1, 0, 0], [3, 5, 1, 0, 0]])
+    [[[4, 3], [2, 5], 1, 0, 0]]
     """
     rows: list[Any] = []
     for row in described:
         if isinstance(row, dict):
             rows.append(row)
-        elif rows and isinstance(rows[-1], list) and rows[-1][1:] == row[1:]:
-            rows[-1][0].append(row[0])
-        else:
-            rows.append([[row[0]], *row[1:]])
+            continue
+        n_sides = len(row) // 2
+        if not (rows and isinstance(rows[-1], list) and rows[-1][n_sides:] == row[n_sides:]):
+            rows.append([*([] for _ in range(n_sides)), *row[n_sides:]])
+        for hubs, n_hubs in zip(rows[-1][:n_sides], row[:n_sides], strict=True):
+            hubs.append(n_hubs)
     return rows
 
 
@@ -309,10 +374,13 @@ def parted(rows: Any) -> list[Any]:
     """Return what :func:`joined` joined, a row for each factor."""
     described: list[Any] = []
     for row in rows if isinstance(rows, list) else [rows]:
-        if isinstance(row, list) and len(row) == 3 and isinstance(row[0], list):
-            described += [[n_hubs, *row[1:]] for n_hubs in row[0]]
-        elif isinstance(row, dict):
+        if isinstance(row, dict):
             described.append(row)
+            continue
+        n_sides = len(row) // 2 if isinstance(row, list) and len(row) in (3, 5) else 0
+        lists: list[Any] = row[:n_sides] if n_sides else [None]
+        if all(isinstance(hubs, list) and len(hubs) == len(lists[0]) for hubs in lists):
+            described += [[*n_hubs, *row[n_sides:]] for n_hubs in zip(*lists, strict=True)]
         else:
             raise ValueError(
                 f"factors should be a list of hubs with coordinates and bits, or graphs, not {shortened(row)}"
@@ -323,19 +391,17 @@ def parted(rows: Any) -> list[Any]:
 # -- vertices of two sides --------------------------------------------------------------------------------------------
 
 
-def decode_first(content: Mapping[str, Any], factors: Sequence[Factor], n_vertices: int) -> int:
-    """Return the vertices of the first side, which a product has exactly where it has bipartite factors."""
+def check_first(content: Mapping[str, Any], factors: Sequence[Factor], n_vertices: int, n_first: int) -> None:
+    """Refuse sides that factors do not have: a product has them exactly where it has bipartite factors."""
     kinds = {isinstance(factor, BipartiteFactor) for factor in factors}
-    if SIDED in content and CODED in content:
-        raise ValueError(f"{CODED} belongs to products without factors of two sides")
+    if CODED in content and content.get(SIDED) == 0:
+        raise ValueError(f"{CODED} belongs to products whose sides are kept apart")
     if (SIDED in content) != (True in kinds):
         raise ValueError(f"{SIDED} belongs to products with factors of two sides")
-    n_first = count(content, SIDED, 0, n_vertices - 1) if SIDED in content else 0
     if n_first and kinds != {True}:
         raise ValueError(f"{SIDED} = {n_first}, and not all factors have two sides")
     if n_first:
         check_idle([factor for factor in factors if isinstance(factor, BipartiteFactor)], n_first, n_vertices)
-    return n_first
 
 
 def check_idle(factors: Sequence[BipartiteFactor], n_first: int, n_vertices: int) -> None:
@@ -480,6 +546,25 @@ def unpack_ends(data: NDArray[np.uint8]) -> tuple[float, float]:
     """Return what :func:`pack_ends` packed, and may be followed by levels."""
     least, step = data[: 2 * _GRID.itemsize].view(_GRID).tolist()
     return least, step
+
+
+def positions_length(shapes: Sequence[Shape]) -> int:
+    """Return the bytes of the positions of a factor, which has one side or two."""
+    if len(shapes) > 1 and shapes[0][2] == EVEN:
+        return _GRID.itemsize
+    return sum(numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes)
+
+
+def unpack_positions(data: NDArray[np.uint8], shapes: Sequence[Shape]) -> list[NDArray[np.float32] | Grid]:
+    """Return what :func:`pack_positions` packed."""
+    if len(shapes) > 1 and shapes[0][2] == EVEN:
+        (step,) = data.view(_GRID).tolist()
+        return [line_grid(n_hubs, each) for (n_hubs, _, _), each in zip(shapes, (1.0, step), strict=True)]
+    ends = np.cumsum([numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes])
+    return [
+        unpack_numbers(part, (n_hubs, n_dimensions), bits)
+        for part, (n_hubs, n_dimensions, bits) in zip(np.split(data, ends[:-1]), shapes, strict=True)
+    ]
 
 
 def numbers_length(size: int, bits: int) -> int:

@@ -41,6 +41,7 @@ class Words:
 
     codes: Codes
     books: tuple[Floats, ...]
+    prices: tuple[Floats, ...] = ()
 
     def vectors(self) -> Floats:
         """Return the vectors that words make, shape [rows, d]."""
@@ -206,8 +207,9 @@ def choose(
     sizes = np.array([book.shape[1] for book in words.books], np.int32)
     n_words = np.array([len(book) for book in words.books], np.int32)
     entries = np.concatenate([book.ravel() for book in words.books])
+    prices = np.concatenate(words.prices) if words.prices else None
     return fit.choose_words(
-        vectors, every, scores, None, extra, sizes, n_words, entries, words.codes, n_sweeps, with_sums, n_jobs
+        vectors, every, scores, None, extra, sizes, n_words, entries, prices, words.codes, n_sweeps, with_sums, n_jobs
     )
 
 
@@ -223,7 +225,7 @@ def renew(step: Step, words: Words, share: float, n_jobs: int) -> tuple[Words, f
         held = _RIDGE * (matrix.mean(axis=0) + np.eye(size) * (np.trace(matrix.mean(axis=0)) / size * 1e-3 + 1e-12))
         wish = np.linalg.solve(matrix + held, (right + book @ held)[:, :, None])[:, :, 0]
         books.append((book + share * (wish - book)).astype(np.float32))
-    return Words(codes, tuple(books)), loss
+    return replace(words, codes=codes, books=tuple(books)), loss
 
 
 def rounded(words: Words, bits: int) -> Words:
