@@ -318,6 +318,7 @@ class RowFit:
         n_jobs: int,
     ) -> tuple[NDArray[np.uint16], float, NDArray[np.float64], NDArray[np.float64]]: ...
 
+def multiply(rows: NDArray[np.float32], columns: NDArray[np.float32]) -> NDArray[np.float32]: ...
 def find_best(
     scores: NDArray[np.float32],
     n: int,

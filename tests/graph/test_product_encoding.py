@@ -20,7 +20,6 @@ from files import CLAIMS, HUGE, assemble, damaged, entry, is_refused, product_pa
 from prodige import Graph, ProductGraph
 from prodige.graph import BipartiteFactor, Grid, container, file
 from prodige.graph.container import FileFormatError
-from prodige.graph.product_encoding import line_grid
 from strategies import products
 
 
@@ -323,10 +322,8 @@ def two_sided(n: int = 600, places: Any = None, lengths: str = "grid") -> Produc
     """Return a product of two sides whose codes are not all equally frequent: two lines and other words."""
     rng = np.random.default_rng(0)
     shapes = ((9, 5, 1), (4, 7, 1), (6, 3, 2))
-    factors = [
-        *(BipartiteFactor(line_grid(9, 1.0), line_grid(5, 0.3)), BipartiteFactor(line_grid(4, 1.0), line_grid(7, 2.0))),
-        BipartiteFactor(Grid.round(rng.normal(size=(6, 2)), 5), rng.normal(size=(3, 2))),
-    ]
+    words = [[Grid.round(rng.normal(size=(n_hubs, shape[2])), 5) for n_hubs in shape[:2]] for shape in shapes]
+    factors = [*(BipartiteFactor(*both) for both in words[:2]), BipartiteFactor(words[2][0], rng.normal(size=(3, 2)))]
     n_first = n // 3
     first, second = (
         np.stack([rng.binomial(shape[side] - 1, 0.3, size) for shape in shapes], axis=1)
@@ -358,17 +355,10 @@ def test_coded_products_come_back(path: Path, make: Any, version: int, lengths: 
 def test_even_positions_take_no_bits() -> None:
     content, _ = file.encode(frequent())
     assert content["factors"][:3] == [[[9], 1, 0], [[4], 1, 5], [[3], 2, 32]]
-    content, _ = file.encode(two_sided())
-    assert content["factors"] == [[[9, 4], [5, 7], 1, 0, 0], [[6], [3], 2, 5, 32]]
-    uneven = ProductGraph.from_factors(
-        [BipartiteFactor(line_grid(9, 0.5), line_grid(5, 0.3)), *two_sided().factors[1:]],
-        two_sided().codes,
-        two_sided().lengths,
-        1,
-        1,
-    )
-    assert file.encode(uneven)[0]["factors"][0] == [[9], [5], 1, 4, 3]
-    assert file.decode(*file.encode(uneven)) == uneven
+
+
+def test_factors_of_two_sides_are_joined_in_headers() -> None:
+    assert file.encode(two_sided())[0]["factors"] == [[[9, 4], [5, 7], 1, 5, 5], [[6], [3], 2, 5, 32]]
 
 
 def test_sides_that_are_not_kept_apart_are_not_coded() -> None:
@@ -423,9 +413,9 @@ def test_coded_content_that_lies_is_refused(change: dict[str, Any]) -> None:
         {"n_kinds": [1, "1", 100]},
         {"n_first": 0},
         {"n_first": 600},
-        {"factors": [[[9, 4], [5], 1, 0, 0], [[6], [3], 2, 5, 32]]},
-        {"factors": [[9, [5], 1, 0, 0]]},
-        {"factors": [[[9, 4], [5, 7], 1, 0, 5], [[6], [3], 2, 5, 32]]},
+        {"factors": [[[9, 4], [5], 1, 5, 5], [[6], [3], 2, 5, 32]]},
+        {"factors": [[9, [5], 1, 5, 5]]},
+        {"factors": [[[9, 4], [5, 7], 1, 0, 0], [[6], [3], 2, 5, 32]]},
     ],
     ids=str,
 )

@@ -202,9 +202,8 @@ def test_ctrl_c_keeps_the_best_so_far(edges: Any, stage: str, is_done: bool, mon
     *holders, name = function.split(".")
     holder: Any = pkgutil.resolve_name(f"prodige.recommendation.{module}:{'.'.join(holders)}".removesuffix(":"))
     real, n_calls = getattr(holder, name), 0
-    last = (
-        2 if name in ("balance", "alternate", "finish") and edges == "product" else 1
-    )  # they are part of a first step
+    # The first trial is part of the first step; it alternates twice.
+    last = {"Coding.alternate": 3, "balance": 2, "Coding.finish": 2}.get(function, 1) if edges == "product" else 1
 
     def pressed(*arguments: Any, **options: Any) -> Any:
         nonlocal n_calls

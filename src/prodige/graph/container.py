@@ -99,16 +99,14 @@ place among the factors and a dot, as in ``0.weight``.
 
 With ``n_kinds`` there is one array in place of three, ``codes``: positions, then lengths, both as above, then one
 stream of an arithmetic coder, or one for each side. Positions of 0 bits are even: of these there are least and step
-only, and hub h is at level h; of two sides there is one float32 only, the step of the second side, that of the first
-is 1, and of H hubs of a side hub h is at (h - (H - 1) / 2) steps. Of lengths on a grid there are least and step only as
-well. For each vertex the stream has its kind, its codes and, if lengths are on a grid and its side has some, the level
-of its length. Each is a number below a size, and is found by halving:
-with numbers from a up to b left, b not included, whether it is in the upper half, from (a + b) // 2 on, is one choice
-between two. The probability of the upper half begins at 1/2; the n-th time that a choice is met it moves by 2 / (2 n
-+ 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of codes and levels have a probability for each
-kind, if there are several, and one for all kinds; when a kind meets a choice for the first time it begins with that
-for all, and as if it had been met as often, but 6 times at most. ``rows.cpp`` and ``coder.cpp`` of the core have the
-arithmetic to the last bit.
+only, and hub h is at level h. Of lengths on a grid there are least and step only as well. For each vertex the stream
+has its kind, its codes and, if lengths are on a grid and its side has some, the level of its length. Each is a number
+below a size, and is found by halving: with numbers from a up to b left, b not included, whether it is in the upper
+half, from (a + b) // 2 on, is one choice between two. The probability of the upper half begins at 1/2; the n-th time
+that a choice is met it moves by 2 / (2 n + 1) of the way to 1 or 0 after it, n being 1001 at most. Choices of codes and
+levels have a probability for each kind, if there are several, and one for all kinds; when a kind meets a choice for the
+first time it begins with that for all, and as if it had been met as often, but 6 times at most. ``rows.cpp`` and
+``coder.cpp`` of the core have the arithmetic to the last bit.
 
 A compressor and a recommender keep their graph under ``graph`` in the content, and its arrays among their own.
 

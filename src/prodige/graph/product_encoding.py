@@ -179,8 +179,8 @@ def check_shapes(row: Any, least_bits: int = 1) -> list[Shape]:
         raise ValueError(f"a factor should be three numbers, five or a graph, not {shortened(row)}")
     *n_hubs, n_dimensions = row[: -(len(row) // 2)]
     bits = row[-(len(row) // 2) :]
-    if least_bits == EVEN and bits == [EVEN] * len(bits) and n_dimensions == 1:
-        return [(whole(hubs, 1, MAX_HUBS), 1, EVEN) for hubs in n_hubs]
+    if least_bits == EVEN and bits == [EVEN] and n_dimensions == 1:
+        return [(whole(n_hubs[0], 1, MAX_HUBS), 1, EVEN)]
     return [
         (whole(hubs, 1, MAX_HUBS), whole(n_dimensions, 1, MAX_DIMENSIONS), check_bits(each))
         for hubs, each in zip(n_hubs, bits, strict=True)
@@ -246,12 +246,9 @@ def words_of(factor: BipartiteFactor) -> list[NDArray[np.float32] | Grid]:
 
 
 def pack_positions(factor: Factor, even: bool) -> bytes:
-    """Return the positions of a factor's hubs, or, where they are even, what is left to say."""
+    """Return the positions of a factor's hubs, or the ends of their grid where that says everything."""
     if isinstance(factor, BipartiteFactor):
-        grids = words_of(factor)
-        if even and isinstance(grids[1], Grid):
-            return np.array([grids[1].step], _GRID).tobytes()
-        return b"".join(map(pack_numbers, grids))
+        return b"".join(map(pack_numbers, words_of(factor)))
     if not isinstance(factor, GeometricFactor):
         return b""
     if factor.grid is None:
@@ -260,33 +257,11 @@ def pack_positions(factor: Factor, even: bool) -> bytes:
 
 
 def is_even(factor: Factor) -> bool:
-    """Whether positions of a factor are all levels of a grid, one after the other: then only its ends are kept.
-
-    Those of two sides are then about 0, in steps of 1 on the first one; so only the other step is kept.
-    """
-    if isinstance(factor, BipartiteFactor):
-        first, second = factor.grids
-        return (
-            first == line_grid(factor.n_first, 1.0)
-            and second is not None
-            and (second == line_grid(factor.n_second, second.step))
-        )
+    """Whether positions of a factor are all levels of a grid, one after the other: then only its ends are kept."""
     if not isinstance(factor, GeometricFactor) or factor.grid is None or factor.n_dimensions > 1:
         return False
     grid = factor.grid
     return grid.bits == even_bits(factor.n_hubs) and np.array_equal(grid.levels[:, 0], np.arange(factor.n_hubs))
-
-
-def line_grid(n_hubs: int, step: float) -> Grid:
-    """Return the words of one side of a line: at even steps, as many below 0 as above it.
-
-    Examples
-    --------
-    >>> from prodige.graph.product_encoding import line_grid
-    >>> line_grid(3, 0.5).values.ravel()
-    array([-0.5,  0. ,  0.5], dtype=float32)
-    """
-    return Grid(np.arange(n_hubs)[:, None], even_bits(n_hubs), -step * (n_hubs - 1) / 2, step)
 
 
 def even_bits(n_hubs: int) -> int:
@@ -296,8 +271,7 @@ def even_bits(n_hubs: int) -> int:
 
 def describe(row: Any, factor: Factor) -> Any:
     """Return what a header with coded rows says of a factor: 0 bits where positions are even."""
-    n_sides = len(row) // 2
-    return [*row[:-n_sides], *[EVEN] * n_sides] if is_even(factor) else row
+    return [*row[:-1], EVEN] if is_even(factor) else row
 
 
 def split_coded(
@@ -354,8 +328,8 @@ def joined(described: Sequence[Any]) -> list[Any]:
     [[[4, 3], 1, 7], [[2], 2, 7]]
     >>> parted(joined([[4, 1, 7], [3, 1, 7]]))
     [[4, 1, 7], [3, 1, 7]]
-    >>> joined([[4, 2, 1, 0, 0], [3, 5, 1, 0, 0]])
-    [[[4, 3], [2, 5], 1, 0, 0]]
+    >>> joined([[4, 2, 3, 5, 5], [3, 5, 3, 5, 5]])
+    [[[4, 3], [2, 5], 3, 5, 5]]
     """
     rows: list[Any] = []
     for row in described:
@@ -550,17 +524,12 @@ def unpack_ends(data: NDArray[np.uint8]) -> tuple[float, float]:
 
 def positions_length(shapes: Sequence[Shape]) -> int:
     """Return the bytes of the positions of a factor, which has one side or two."""
-    if len(shapes) > 1 and shapes[0][2] == EVEN:
-        return _GRID.itemsize
     return sum(numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes)
 
 
 def unpack_positions(data: NDArray[np.uint8], shapes: Sequence[Shape]) -> list[NDArray[np.float32] | Grid]:
     """Return what :func:`pack_positions` packed."""
-    if len(shapes) > 1 and shapes[0][2] == EVEN:
-        (step,) = data.view(_GRID).tolist()
-        return [line_grid(n_hubs, each) for (n_hubs, _, _), each in zip(shapes, (1.0, step), strict=True)]
-    ends = np.cumsum([numbers_length(n_hubs * n_dimensions, bits) for n_hubs, n_dimensions, bits in shapes])
+    ends = np.cumsum([positions_length([shape]) for shape in shapes])
     return [
         unpack_numbers(part, (n_hubs, n_dimensions), bits)
         for part, (n_hubs, n_dimensions, bits) in zip(np.split(data, ends[:-1]), shapes, strict=True)

@@ -7,7 +7,7 @@ words of a codebook at once by it, codebook after codebook. Words follow from su
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from prodige import _core
 from prodige.graph.grid import Grid
 from prodige.recommendation.balance import Balanced
 from prodige.recommendation.plan import Plan
+from prodige.recommendation.price import Price, word_prices
 from prodige.recommendation.sides import Floats, Side, Sides, gram, padded
 
 _START_ROUNDS = 6  # of k-means
@@ -25,6 +26,9 @@ _ROWS_PER_WORD = 25
 _N_SWEEPS = 2
 _RIDGE = 0.01  # towards the old word
 _STEP = 0.5
+
+N_PRICES = 4  # that codes and words are settled with
+_MOST_TRIES = 30  # of prices for the last codes, where none makes them fit
 
 Codes = NDArray[np.uint16]
 
@@ -37,11 +41,17 @@ class Words:
     ----------
     codes : ndarray of uint16, shape [rows, M]
     books : tuple of ndarray of float32, shapes [H, d_m]
+    prices : tuple of ndarray of float32, shapes [H], optional
+        What each word costs a row beside its error.
     """
 
     codes: Codes
     books: tuple[Floats, ...]
     prices: tuple[Floats, ...] = ()
+
+    def priced(self, price: float) -> Words:
+        """Return the same words where a bit costs so much."""
+        return replace(self, prices=word_prices(self.codes, self.books, price))
 
     def vectors(self) -> Floats:
         """Return the vectors that words make, shape [rows, d]."""
@@ -83,6 +93,8 @@ class Coding:
     random : RandomState
     n_jobs : int
         Threads.
+    price : Price, optional
+        Of bits, where codes are coded.
     """
 
     def __init__(
@@ -94,11 +106,13 @@ class Coding:
         store_users: bool,
         random: np.random.RandomState,
         n_jobs: int,
+        price: Price | None = None,
     ) -> None:
         self.sides = sides
         self.plan = plan
         self.balanced = balanced.take(plan.columns)
         self.n_jobs = n_jobs
+        self.price = price
         spectrum, sizes = self.balanced.spectrum, plan.sizes
         # All that the teacher knows, also in directions that no word has.
         self.targets = make_targets(sides, balanced, alpha, n_jobs)
@@ -107,27 +121,61 @@ class Coding:
         if store_users:
             self.users = start_words(self.balanced.users, spectrum, sizes, plan.user_words, random, n_jobs)
 
-    def _facing_users(self) -> Step:
+    def _user_step(self) -> tuple[Step, Words]:
+        assert self.users is not None
+        words = self.users if self.price is None else self.users.priced(self.price.of_user)
+        return facing(self.sides.users, self.targets[0], self.items.vectors()), words
+
+    def _item_step(self) -> tuple[Step, Words]:
         users = self.balanced.users if self.users is None else self.users.vectors()
-        return facing(self.sides.items, self.targets[1], users)
+        words = self.items if self.price is None else self.items.priced(self.price.of_item)
+        return facing(self.sides.items, self.targets[1], users), words
 
     def alternate(self) -> float:
         """Choose codes and words of users, then of items; return the error of items, less what no words change."""
         if self.users is not None:
-            step = facing(self.sides.users, self.targets[0], self.items.vectors())
-            self.users, _ = renew(step, self.users, _STEP, self.n_jobs)
-        self.items, loss = renew(self._facing_users(), self.items, _STEP, self.n_jobs)
+            self.users, _ = renew(*self._user_step(), _STEP, self.n_jobs)
+        self.items, loss = renew(*self._item_step(), _STEP, self.n_jobs)
         return loss / len(self.items.codes)
 
-    def finish(self) -> tuple[Words | None, Words]:
-        """Return users and items with words as a file has them, and the best codes for those."""
+    def settle(self, n_rounds: int) -> Iterator[float]:
+        """Alternate so many times and yield errors; again, with another price, where bits are far from their limit."""
+        start = self.users, self.items
+        for _ in range(N_PRICES):
+            self.users, self.items = start
+            for _ in range(n_rounds):
+                yield self.alternate()
+            if self.price is None or self.price.suits(self.price.measure(self.users, self.items)):
+                return
+
+    def finish(self, is_late: Callable[[], bool] = bool) -> tuple[Words | None, Words] | None:
+        """Return users and items with words as a file has them, and the best codes for those.
+
+        Where bits have a price, codes are chosen until they fill what they may; None where they do not fit.
+        """
         self.items = rounded(self.items, self.plan.word_bits)
         if self.users is not None:
             self.users = rounded(self.users, self.plan.word_bits)
-        self.items = recode(self._facing_users(), self.items, self.n_jobs)
+        if (price := self.price) is None:
+            return self._recoded(self.users, self.items)
+        start, best, most = (self.users, self.items), None, 0.0
+        for n_tried in range(_MOST_TRIES):
+            # Always from the same codes, and so by the same frequencies: bits then fall where the price rises.
+            found = self._recoded(*start)
+            bits = price.measure(*found)
+            if most < bits <= price.limit:
+                best, most = found, bits
+            is_full = most >= (1 - price.left) * price.limit or price.is_least
+            if best is not None and (is_full or n_tried >= price.most_tries or is_late()):
+                break
+            price.narrow(bits)
+        return best
+
+    def _recoded(self, users: Words | None, items: Words) -> tuple[Words | None, Words]:
+        self.users, self.items = users, items
+        self.items = recode(*self._item_step(), self.n_jobs)
         if self.users is not None:
-            step = facing(self.sides.users, self.targets[0], self.items.vectors())
-            self.users = recode(step, self.users, self.n_jobs)
+            self.users = recode(*self._user_step(), self.n_jobs)
         return self.users, self.items
 
 

@@ -7,39 +7,46 @@ teacher is fitted to all of them, its scores are balanced, and users and items g
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from prodige.graph import file
 from prodige.graph.bipartite import BipartiteFactor
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
+from prodige.graph.product_encoding import LEAST_CODED
 from prodige.progress import Monitor
 from prodige.recommendation.balance import Balanced, balance
-from prodige.recommendation.codes import Coding, Words
+from prodige.recommendation.codes import N_PRICES, Coding, Words
 from prodige.recommendation.holding_out import HeldOut, hold_out
 from prodige.recommendation.placing import Constants, Placing
-from prodige.recommendation.plan import WORD_BITS, Budget, Grouping, Plan, least_plan, make_plan, word_counts
+from prodige.recommendation.plan import WORD_BITS, Budget, Grouping, Plan, least_plan, make_plan, rates, word_counts
+from prodige.recommendation.price import Price, coded_bits, first_price
 from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
 from prodige.threads import count_threads, one_thread
 
-_N_TRIALS = 16  # at most
+_N_TRIALS = 24  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
-_RANK_SHARE = 0.4  # of the root of the number of users and items, at most, is the rank to begin with
+_RANK_SHARE = 0.6  # of the root of the number of users and items, at most, is the rank to begin with
 _N_TRIAL_ALTERNATIONS = 7
 _N_ALTERNATIONS = 12
-_N_ROUNDS = 3
-N_STEPS = _N_TRIALS + _N_ALTERNATIONS + _N_ROUNDS  # at most
+_N_ROUNDS, _N_TRIAL_ROUNDS = 3, 2
+N_STEPS = _N_TRIALS + _N_ALTERNATIONS + N_PRICES * _N_ROUNDS  # at most
 _WIDEST = 96  # rank to begin with
 _HURRIED = 16  # directions and words where there is no time for more
 _PATIENCE = 100  # times as long as the smallest alternation should a fit be that searches
 _BOOK_SHARE = 0.15  # of a budget that codebooks take in the first plan that is tried
+# Times the budget is what codes of equal length would take; where that is more than once, bits have a price.
+_STRETCHES = (1.0, 1.15, 1.4)
+_MOST_FIXED = 0.6  # of a budget that all but codes takes then
+_PRECISION, _TRIAL_PRECISION = (0.004, 6), (0.03, 2)  # of a budget, that codes may leave, and prices that are tried
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,7 @@ class Shape:
     item_words: int
     grouping: Grouping = "consecutive"
     is_wide: bool = False
+    stretch: float = 1.0
 
 
 class ProductFit:
@@ -75,21 +83,25 @@ class ProductFit:
         self.sides = Sides.of(self.interactions)
         self.shape = first_shape(budget, first_rank(budget, interactions))
         self.teacher: Teacher | None = None
+        self.balanced: Balanced | None = None
+        self.price: float | None = None  # that suited the codes of a trial
         self.coding: Coding | None = None
+        self.is_late: Callable[[], bool] = bool
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def steps(self, monitor: Monitor) -> Iterator[float]:
         """Do one thing after the other; yield how good things are, as a loss."""
+        self.is_late = lambda: monitor.due(0.9)
         if self._is_late(monitor):
             self.shape = hurried(self.shape)
         else:
             yield from self._choose_shape(monitor)
         yield from self._teach(monitor)
         self.coding = self._start()
-        for _ in range(_N_ROUNDS):
-            yield self.coding.alternate()
-            if monitor.due(0.85):
+        for loss in self.coding.settle(_N_ROUNDS):
+            yield loss
+            if monitor.due(0.8):
                 return
 
     def _is_late(self, monitor: Monitor) -> bool:
@@ -146,20 +158,33 @@ class ProductFit:
         """Return codes to begin with; where the fit was stopped before there was a teacher, of a hasty one."""
         if self.teacher is None:
             self.teacher = fit_teacher(self.sides, self.shape.teacher, 3, self.random, self.n_jobs)
-        balanced = balance(complete(self.sides, self.teacher))
-        plan = plan_for(self.budget, balanced.spectrum, self.shape)
+        self.balanced = balance(complete(self.sides, self.teacher))
+        return self._code(self.balanced, self.shape)
+
+    def _code(self, balanced: Balanced, shape: Shape) -> Coding:
+        plan = plan_for(self.budget, balanced.spectrum, shape)
         random = np.random.RandomState(self.random.randint(2**31))
-        alpha = self.shape.teacher.alpha
-        return Coding(self.sides, balanced, plan, alpha, self.budget.store_users, random, self.n_jobs)
+
+        def measure(users: Words | None, items: Words) -> float:
+            return 8.0 * file.size(make_product(users, items, balanced.bias, plan))
+
+        price = price_for(self.budget, self.sides, balanced, plan, shape, measure, self.price)
+        store_users = self.budget.store_users
+        return Coding(self.sides, balanced, plan, shape.teacher.alpha, store_users, random, self.n_jobs, price)
 
     def freeze(self) -> tuple[ProductGraph, Constants]:
         """Return the product as it is now, rounded as a file has it."""
         if self.coding is None:
             self.coding = self._start()
-        balanced = self.coding.balanced
-        users, items = self.coding.finish()
+        assert self.balanced is not None
+        balanced, found = self.balanced, self.coding.finish(self.is_late)
+        if found is None:  # codes do not get short enough
+            self.coding = self._code(balanced, replace(self.shape, stretch=1.0))
+            self.coding.alternate()
+            found = self.coding.finish()
+            assert found is not None
         constants = constants_of(self.shape.teacher, balanced, self.scale)
-        return make_product(users, items, balanced.bias, self.coding.plan), constants
+        return make_product(*found, balanced.bias, self.coding.plan), constants
 
 
 class Trials:
@@ -195,9 +220,22 @@ class Trials:
         if plan is None:
             return -np.inf
         random, alpha = np.random.RandomState(self.seed), shape.teacher.alpha
-        coding = Coding(thin.sides, balanced, plan, alpha, fit.budget.store_users, random, fit.n_jobs)
-        coding.alternate()
-        users, items = coding.finish()
+        bias_levels = Grid.round(balanced.bias, plan.length_bits).levels
+
+        def measure(users: Words | None, items: Words) -> float:
+            return expected_bits(fit.budget, plan, users, items, bias_levels)
+
+        share = len(self.chosen) / fit.budget.n_users
+        price = price_for(fit.budget, thin.sides, balanced, plan, shape, measure, fit.price, share, _TRIAL_PRECISION)
+        coding = Coding(thin.sides, balanced, plan, alpha, fit.budget.store_users, random, fit.n_jobs, price)
+        for _ in coding.settle(_N_TRIAL_ROUNDS):
+            pass
+        if price is not None:
+            fit.price = price.of_user
+        found = coding.finish()
+        if found is None:
+            return -np.inf
+        users, items = found
         bias = Grid.round(balanced.bias, plan.length_bits).values
         if users is not None:
             return thin.judge(users.vectors(), items.vectors(), bias)
@@ -251,12 +289,34 @@ def change_grouping(fit: ProductFit, direction: int) -> Shape | None:
     return None if fit.shape.grouping == grouping else replace(fit.shape, grouping=grouping)
 
 
+def change_stretch(fit: ProductFit, direction: int) -> Shape | None:
+    """Return the shape with more, or fewer, words than codes of equal length have room for."""
+    place = _STRETCHES.index(fit.shape.stretch) + direction
+    if not may_code(fit.budget) or not 0 <= place < len(_STRETCHES):
+        return None
+    return replace(fit.shape, stretch=_STRETCHES[place])
+
+
+def may_code(budget: Budget) -> bool:
+    """Whether codes may be coded: not where numbers count, or where there are few rows."""
+    return budget.bits is not None and budget.n_stored >= LEAST_CODED
+
+
 def change_width(fit: ProductFit, direction: int) -> Shape | None:
     """Return the shape with all directions in words, or without those that deserve no bits."""
     return None if fit.shape.is_wide == (direction > 0) else replace(fit.shape, is_wide=direction > 0)
 
 
-CHANGES = (change_width, change_words, change_rank, change_alpha, change_penalty, change_grouping, change_items)
+CHANGES = (
+    change_alpha,
+    change_penalty,
+    change_rank,
+    change_words,
+    change_width,
+    change_grouping,
+    change_items,
+    change_stretch,
+)
 
 
 def first_shape(budget: Budget, rank: int) -> Shape:
@@ -268,7 +328,7 @@ def first_shape(budget: Budget, rank: int) -> Shape:
         unit = 1 if budget.bits is None else WORD_BITS
         if plan is not None and 2 * unit * n_words * rank <= _BOOK_SHARE * budget.total:
             best = n_words
-    return Shape(TeacherSettings(rank=rank), best, best)
+    return Shape(TeacherSettings(rank=rank), best, best, stretch=_STRETCHES[-1] if may_code(budget) else 1.0)
 
 
 def first_wide_shape(budget: Budget, interactions: csr_array) -> Shape:
@@ -285,6 +345,7 @@ def hurried(shape: Shape) -> Shape:
     """Return a shape that takes little time."""
     return replace(
         shape,
+        stretch=1.0,
         teacher=replace(shape.teacher, rank=min(shape.teacher.rank, _HURRIED)),
         user_words=min(shape.user_words, _HURRIED),
         item_words=min(shape.item_words, _HURRIED),
@@ -293,7 +354,41 @@ def hurried(shape: Shape) -> Shape:
 
 def planned(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Plan | None:
     """Return the plan of a shape, None where there is no room for it."""
-    return make_plan(budget, spectrum, shape.user_words, shape.item_words, shape.grouping, shape.is_wide)
+    larger = budget.stretched(shape.stretch)
+    plan = make_plan(larger, spectrum, shape.user_words, shape.item_words, shape.grouping, shape.is_wide)
+    if plan is None or shape.stretch == 1 or plan.fixed_bits <= _MOST_FIXED * budget.total:
+        return plan
+    return None
+
+
+def price_for(
+    budget: Budget,
+    sides: Sides,
+    balanced: Balanced,
+    plan: Plan,
+    shape: Shape,
+    measure: Callable[[Words | None, Words], float],
+    known: float | None = None,
+    item_share: float = 1.0,
+    precision: tuple[float, int] = _PRECISION,
+) -> Price | None:
+    """Return what a bit costs at first; None where codes have the bits of their hubs."""
+    if shape.stretch == 1:
+        return None
+    if known is None:
+        room = max(budget.total - plan.fixed_bits, 1.0) / budget.n_stored
+        deserved = rates(balanced.spectrum, room)
+        known = first_price(sides, balanced.users, balanced.items, shape.teacher.alpha, deserved)
+    return Price(known, budget.total, measure, item_share, *precision)
+
+
+def expected_bits(budget: Budget, plan: Plan, users: Words | None, items: Words, levels: NDArray[np.uint16]) -> float:
+    """Return about the bits of a file, some of whose users have these words."""
+    rows = np.concatenate([items.codes, levels[:, None]], axis=1)
+    bits = plan.fixed_bits + coded_bits(rows, [*plan.item_words, 2**plan.length_bits])
+    if users is not None:
+        bits += budget.n_users / len(users.codes) * coded_bits(users.codes, plan.user_words)
+    return bits
 
 
 def plan_for(budget: Budget, spectrum: NDArray[np.float64], shape: Shape) -> Plan:

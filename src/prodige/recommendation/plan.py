@@ -64,14 +64,16 @@ class Budget:
     def cost(self, plan: Plan) -> float:
         """Return an upper bound on the bits of a file of this shape, or its numbers."""
         n_users = self.n_users if self.store_users else 0
-        user_words = plan.user_words if self.store_users else (0,) * plan.n_factors
-        sizes = zip(plan.sizes, user_words, plan.item_words, strict=True)
-        entries = sum(int(size) * (mine + theirs) for size, mine, theirs in sizes)
         if self.bits is None:
-            return float(plan.n_factors * (n_users + self.n_items) + self.n_items + entries)
-        codes = n_users * sum(map(number_bits, plan.user_words)) + self.n_items * sum(map(number_bits, plan.item_words))
-        header = 8 * (_FILE_BYTES + _FACTOR_BYTES * plan.n_factors)
-        return float(codes + self.n_items * plan.length_bits + plan.word_bits * entries + header)
+            return float(plan.n_factors * (n_users + self.n_items) + self.n_items + plan.n_entries)
+        codes = self.n_items * sum(map(number_bits, plan.item_words))
+        if self.store_users:
+            codes += self.n_users * sum(map(number_bits, plan.user_words))
+        return float(codes + self.n_items * plan.length_bits + plan.fixed_bits)
+
+    def stretched(self, share: float) -> Budget:
+        """Return so many times the budget; of bits alone, as numbers cannot be coded."""
+        return self if self.bits is None else replace(self, bits=self.bits * share)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Plan:
     groups : tuple of tuple of int
         Directions of the balanced teacher in each factor.
     user_words, item_words : tuple of int
-        Hubs of either side of each factor.
+        Hubs of either side of each factor; 0 of users that are not stored.
     word_bits, length_bits : int
         Of an entry of a codebook, and of an item's length.
     """
@@ -103,6 +105,17 @@ class Plan:
     def n_directions(self) -> int:
         """How many directions are in groups."""
         return sum(map(len, self.groups))
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of all codebooks."""
+        words = zip(self.sizes.tolist(), self.user_words, self.item_words, strict=True)
+        return sum(size * (mine + theirs) for size, mine, theirs in words)
+
+    @property
+    def fixed_bits(self) -> int:
+        """Bits of a file beside codes and lengths, at most: codebooks and header."""
+        return self.word_bits * self.n_entries + 8 * (_FILE_BYTES + _FACTOR_BYTES * self.n_factors)
 
     @property
     def sizes(self) -> NDArray[np.int32]:
@@ -154,7 +167,7 @@ def make_plan(
         n = len(groups)
         plan = Plan(
             tuple(tuple(map(int, group)) for group in groups),
-            (user_words,) * n,
+            (user_words if budget.store_users else 0,) * n,
             (item_words,) * n,
             WORD_BITS,
             length_bits,
@@ -185,7 +198,9 @@ def doubled(words: tuple[int, ...], n_first: int, most: int) -> tuple[int, ...]:
 
 def least_plan(budget: Budget) -> Plan:
     """Return the smallest plan there is: one factor of one direction, with two hubs on either side."""
-    return Plan(((0,),), (2,), (2,), WORD_BITS, LENGTH_BITS if budget.store_users else FREE_LENGTH_BITS)
+    if budget.store_users:
+        return Plan(((0,),), (2,), (2,), WORD_BITS, LENGTH_BITS)
+    return Plan(((0,),), (0,), (2,), WORD_BITS, FREE_LENGTH_BITS)
 
 
 def least_bits(n_users: int, n_items: int, store_users: bool) -> float:

@@ -12,16 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige import _core
 from prodige.graph.bipartite import BipartiteFactor
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product import ProductGraph
 from prodige.recommendation.placing import Constants, Placing
 from prodige.recommendation.sides import Floats
-from prodige.threads import one_thread
-
-# Users whose scores are one product of matrices; fewer are filled up, so that scores of a user have the same bits
-# whoever else is asked about.
-_ROWS = 64
 
 Ids = NDArray[np.int64]
 
@@ -102,18 +98,13 @@ class Vectors:
             last, factor = -(lengths + sum(shifts)), 1
         else:
             last, factor = -(lengths + np.square(self.items, dtype=np.float64).sum(axis=1)), 2
-        return np.concatenate([factor * self.items.T, last[None].astype(np.float32)])
+        columns = np.concatenate([factor * self.items.T, last[None].astype(np.float32)])
+        return np.ascontiguousarray(columns, np.float32)
 
     def scores(self, vectors: Floats) -> Floats:
         """Return distances of users with these vectors to all items, below 0, shape [U, I]."""
-        n = len(vectors)
-        padded = np.zeros((-(-n // _ROWS) * _ROWS, vectors.shape[1] + 1), np.float32)
-        padded[:n, :-1], padded[:, -1] = vectors, 1
-        scores = np.empty((len(padded), self.n_items), np.float32)
-        with one_thread():
-            for start in range(0, len(padded), _ROWS):
-                np.matmul(padded[start : start + _ROWS], self._columns, out=scores[start : start + _ROWS])
-        scores = scores[:n]
+        ones = np.ones((len(vectors), 1), np.float32)
+        scores = _core.multiply(np.concatenate([vectors, ones], axis=1), self._columns)
         if not self.stores_users:
             scores -= np.square(vectors).sum(axis=1, keepdims=True)
             np.negative(np.sqrt(np.maximum(np.negative(scores, out=scores), 0, out=scores), out=scores), out=scores)
