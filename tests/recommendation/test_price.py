@@ -14,7 +14,7 @@ from strategies import crowds
 @pytest.mark.parametrize("exponent", [-0.05, -0.3, -0.9])
 def test_narrowing_finds_a_price_whose_bits_fit(exponent: float) -> None:
     def bits(price: float) -> float:
-        return 1000 * price**exponent
+        return float(1000 * price**exponent)
 
     price = Price(1e-3, limit=900.0, measure=lambda users, items: 0.0, left=0.01)
     for _ in range(20):
