@@ -12,16 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from prodige import _core
 from prodige.graph.bipartite import BipartiteFactor
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product import ProductGraph
 from prodige.recommendation.placing import Constants, Placing
 from prodige.recommendation.sides import Floats
-from prodige.threads import one_thread
-
-# Users whose scores are one product of matrices; fewer are filled up, so that scores of a user have the same bits
-# whoever else is asked about.
-_ROWS = 64
 
 Ids = NDArray[np.int64]
 
@@ -94,26 +90,24 @@ class Vectors:
         return Placing(self.items, self.bias, self.constants)
 
     @cached_property
-    def _columns(self) -> Floats:
-        """What vectors of users, and a 1, are multiplied with: shape [d + 1, I]."""
+    def _rows(self) -> Floats:
+        """What vectors of users, and a 1, are multiplied with: shape [I, d + 1]."""
         lengths = self.graph.lengths[self.n_users :].astype(np.float64)
         if self.stores_users:
             shifts = [factor.shift for factor in self.graph.factors if isinstance(factor, BipartiteFactor)]
             last, factor = -(lengths + sum(shifts)), 1
         else:
             last, factor = -(lengths + np.square(self.items, dtype=np.float64).sum(axis=1)), 2
-        return np.concatenate([factor * self.items.T, last[None].astype(np.float32)])
+        return np.concatenate([factor * self.items, last[:, None].astype(np.float32)], axis=1)
 
     def scores(self, vectors: Floats) -> Floats:
-        """Return distances of users with these vectors to all items, below 0, shape [U, I]."""
-        n = len(vectors)
-        padded = np.zeros((-(-n // _ROWS) * _ROWS, vectors.shape[1] + 1), np.float32)
-        padded[:n, :-1], padded[:, -1] = vectors, 1
-        scores = np.empty((len(padded), self.n_items), np.float32)
-        with one_thread():
-            for start in range(0, len(padded), _ROWS):
-                np.matmul(padded[start : start + _ROWS], self._columns, out=scores[start : start + _ROWS])
-        scores = scores[:n]
+        """Return distances of users with these vectors to all items, below 0, shape [U, I].
+
+        Those of a user have the same bits whoever else is asked about.
+        """
+        extended = np.ones((len(vectors), vectors.shape[1] + 1), np.float32)
+        extended[:, :-1] = vectors
+        scores = _core.multiply_rows(extended, self._rows, 1)
         if not self.stores_users:
             scores -= np.square(vectors).sum(axis=1, keepdims=True)
             np.negative(np.sqrt(np.maximum(np.negative(scores, out=scores), 0, out=scores), out=scores), out=scores)
