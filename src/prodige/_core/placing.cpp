@@ -125,8 +125,7 @@ void multiply_rows(Matrix<const float> rows, Matrix<const float> others, Matrix<
                    std::size_t first, std::size_t count) mutable {
             take_rows(others, first, block.data());
             kernels.multiply(rows.data, rows.rows, rows.columns, block.data(), sums.data());
-            for (std::size_t r = 0; r < rows.rows; ++r)
-                std::copy_n(&sums[r * lanes], count, out.row(r).data() + first);
+            for (std::size_t r = 0; r < rows.rows; ++r) std::copy_n(&sums[r * lanes], count, out.row(r).data() + first);
         };
     });
 }
