@@ -45,7 +45,7 @@ class Reason(NamedTuple):
     Attributes
     ----------
     vertex : str
-        A word, a pair or a triple; the beginning of a word ends with a dash.
+        A word, a pair or a triple; the beginning of a word ends with a dash, and a star is any one word.
     contribution : float
         How much it speaks for the class, in the logarithm of the odds; below 0, against it.
     path : tuple of str
@@ -61,7 +61,7 @@ class Reason(NamedTuple):
 
 
 class GraphTextClassifier(Loadable, TextEstimator):
-    """Texts into classes by a graph of words, pairs and triples of words.
+    """Texts into classes by a graph of words and sequences of words.
 
     Every vertex hangs on one of a few hubs, hubs lie at graded distances from the classes, and a text is as near to a
     class as its vertices are in the mean.
@@ -110,6 +110,8 @@ class GraphTextClassifier(Loadable, TextEstimator):
     Graphs. NeurIPS 2019.
 
     Wang, Manning: Baselines and Bigrams: Simple, Good Sentiment and Topic Classification. ACL 2012.
+
+    Wager, Wang, Liang: Dropout Training as Adaptive Regularization. NIPS 2013.
 
     Examples
     --------
@@ -309,7 +311,7 @@ class GraphTextClassifier(Loadable, TextEstimator):
 
     @property
     def vertices_(self) -> list[str]:
-        """The words, beginnings of words, pairs and triples that the graph knows, in the order of its items."""
+        """The words, beginnings of words, pairs, triples and skips that the graph knows, in the order of its items."""
         check_is_fitted(self, "classes_")
         if self._is_paper:
             return list(self.paper_.vocabulary_.tokens)

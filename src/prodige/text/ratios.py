@@ -33,7 +33,9 @@ _MISSED = 3.0
 # Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one: in a model, and in a
 # trial of settings, whose losses differ by far more than that.
 _MEMORY = 8
-GAIN, ROUGH_GAIN = 1e-6, 1e-4
+# The most that the loss of a text can bend, by its score.
+_BEND = 0.25
+GAIN, ROUGH_GAIN = 1e-6, 1e-5
 _MOST_STEPS = 60
 # What a temperature may be.
 _FACTORS = (0.05, 20.0)
@@ -189,6 +191,10 @@ def regress(
     factors, table = scale.ravel()[where], np.zeros(scale.shape)
     shares = np.repeat(features.frequencies / classes.size, scale.shape[1])[where]
     strength = penalty.ridge + penalty.dropout * shares * factors**2
+    # Each step is measured by how much the loss can bend: rare features and frequent ones then need as many of them.
+    spread = features.column_sums((weights / weights.sum())[:, None] / divisors**2, n_jobs)
+    stretch = np.sqrt(strength + _BEND * np.repeat(spread, scale.shape[1])[where] * factors**2)
+    factors, strength = factors / stretch, strength / stretch**2
 
     def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         free, bias = point[: where.size], point[where.size :]

@@ -87,6 +87,7 @@ class Selection:
         self._climb(other_skips, 1)
         self._climb(next_order, -1)
         self._climb(next_dropout, 1, -1)
+        self._climb(next_ridge, 1, -1)
         self._climb(next_levels, 1, -1)
 
     def _climb(self, change: Change, *directions: int) -> None:
