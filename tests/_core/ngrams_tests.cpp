@@ -176,7 +176,7 @@ void test_vertices_of_texts() {
         return scratch.found;
     };
     using Found = std::vector<std::int32_t>;
-    CHECK(find("Not a GOOD good") == Found({0, 1, 2, 3, 4}));
+    CHECK(find("Not a GOOD good") == Found({0, 1, 2, 3, 4, 5}));
     CHECK(find("a unknown good") == Found({1, 2, 5}));
     CHECK(find("a not good a, and a") == Found({0, 1, 2, 5}));
     CHECK(find("goods goo") == Found({2}));

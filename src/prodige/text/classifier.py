@@ -1,4 +1,4 @@
-"""GraphTextClassifier: texts into classes by words, pairs and triples in a graph whose anchors are the classes."""
+"""GraphTextClassifier: texts into classes by words and sequences of words in a graph whose anchors are the classes."""
 
 from __future__ import annotations
 
