@@ -22,7 +22,7 @@ _PENALTIES = tuple(Penalty(ridge) for ridge in (3e-5, 1e-5, 3e-6, 1e-6))
 
 
 class RatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What :class:`prodige.GraphTextClassifier` starts from, before it is cut to a size: a weight for each feature.
+    """What :class:`prodige.GraphTextClassifier` goes back to, without any limit on its size: a weight for each feature.
 
     Wang, Manning: Baselines and Bigrams (ACL 2012). How much weights are penalised is decided on texts set aside.
 

@@ -18,7 +18,7 @@ the logarithm of the number of choices:
    group after the last one (even);
 5. triples in the same manner; a second or third word is named by its place among those that make a pair with the word
    before it (even), if it is one of them (learned [group of the word before]), else as in 4, in any order;
-6. skips, if the file says that there are any, as in 4;
+6. skips as in 4, where the architecture is "skipgrams" instead of "ngrams";
 7. for every vertex, words, beginnings, pairs, triples and skips in this order, its level (learned [kind of vertex]).
    With more than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind,
    whether it is the first]), and whether there is another (learned [kind, how many there were]).

@@ -33,10 +33,10 @@ _MISSED = 3.0
 # Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one: in a model, and in a
 # trial of settings, whose losses differ by far more than that.
 _MEMORY = 8
-# The most that the loss of a text can bend, by its score.
-_BEND = 0.25
 GAIN, ROUGH_GAIN = 1e-6, 1e-5
 _MOST_STEPS = 60
+# The most that the loss of a text can bend, by its score.
+_BEND = 0.25
 # What a temperature may be.
 _FACTORS = (0.05, 20.0)
 

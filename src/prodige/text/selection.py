@@ -23,7 +23,7 @@ _BLOCKS = 20
 # Texts set aside that are enough to decide by; below, every text is set aside once.
 _ENOUGH_TEXTS = 6000
 # Factors between penalties that are tried, and what these lie between.
-_STEP = 3.0
+_RIDGE_STEP = 3.0
 _RIDGES = (1e-7, 1e-1)
 _DROPOUT_STEP = 4.0
 _DROPOUTS = (1e-6, 1.0)
@@ -167,7 +167,7 @@ def folds(classes: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArr
 
 def next_ridge(settings: Settings, direction: int) -> Settings | None:
     """Return settings with a stronger penalty on all weights, or a weaker one."""
-    ridge = settings.penalty.ridge * _STEP**direction
+    ridge = settings.penalty.ridge * _RIDGE_STEP**direction
     least, most = _RIDGES
     return replace(settings, penalty=settings.penalty._replace(ridge=ridge)) if least <= ridge <= most else None
 
