@@ -206,7 +206,7 @@ class VertexLookup:
     ) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
 
 def join_neighbors(
-    parts: NDArray[np.int32], offsets: NDArray[np.int64], n_parts: int, min_texts: int
+    parts: NDArray[np.int32], offsets: NDArray[np.int64], n_parts: int, min_texts: int, distance: int = 1
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]: ...
 def distinct(
     lists: list[NDArray[np.int32]], sizes: NDArray[np.int32], offsets: NDArray[np.int64]
