@@ -90,32 +90,38 @@ Numbers random_numbers(Random& random, std::size_t n_texts, std::int32_t n) {
     return numbers;
 }
 
-void test_joined_neighbors() {
+void check_joined_neighbors(std::int64_t distance) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
         Random random(seed);
         const Numbers numbers = random_numbers(random, 40, 5);
         Watch watch;
-        const Joined joined = join_neighbors(numbers.texts(), 5, 3, watch);
+        const Joined joined = join_neighbors(numbers.texts(), 5, 3, distance, watch);
         std::map<std::pair<std::int32_t, std::int32_t>, std::set<std::size_t>> texts_with;
         for (std::size_t text = 0; text < 40; ++text)
-            for (std::int64_t p = numbers.offsets[text]; p + 1 < numbers.offsets[text + 1]; ++p)
-                if (numbers.ids[p] >= 0 && numbers.ids[p + 1] >= 0)
-                    texts_with[{numbers.ids[p], numbers.ids[p + 1]}].insert(text);
+            for (std::int64_t p = numbers.offsets[text]; p + distance < numbers.offsets[text + 1]; ++p)
+                if (numbers.ids[p] >= 0 && numbers.ids[p + distance] >= 0)
+                    texts_with[{numbers.ids[p], numbers.ids[p + distance]}].insert(text);
         std::size_t n_frequent = 0;
         for (const auto& [pair, texts] : texts_with) n_frequent += texts.size() >= 3;
         CHECK(joined.first.size() == n_frequent && joined.second.size() == n_frequent);
         for (std::size_t text = 0; text < 40; ++text)
             for (std::int64_t p = numbers.offsets[text]; p < numbers.offsets[text + 1]; ++p) {
-                const bool is_last = p + 1 == numbers.offsets[text + 1];
-                const auto found = is_last ? texts_with.end() : texts_with.find({numbers.ids[p], numbers.ids[p + 1]});
+                const bool is_last = p + distance >= numbers.offsets[text + 1];
+                const auto found =
+                    is_last ? texts_with.end() : texts_with.find({numbers.ids[p], numbers.ids[p + distance]});
                 if (found == texts_with.end() || found->second.size() < 3) {
                     CHECK(joined.places[p] == -1);
                 } else if (CHECK(joined.places[p] >= 0)) {
                     CHECK(joined.first[joined.places[p]] == numbers.ids[p]);
-                    CHECK(joined.second[joined.places[p]] == numbers.ids[p + 1]);
+                    CHECK(joined.second[joined.places[p]] == numbers.ids[p + distance]);
                 }
             }
     }
+}
+
+void test_joined_neighbors() {
+    check_joined_neighbors(1);
+    check_joined_neighbors(2);
 }
 
 void test_rows_and_sums() {
@@ -162,21 +168,26 @@ void test_vertices_of_texts() {
     lookup.add_beginning("goo");
     lookup.add_sequence(std::vector<std::int32_t>{1, 2});
     lookup.add_sequence(std::vector<std::int32_t>{0, 1, 2});
-    CHECK(lookup.size() == 5);
+    lookup.add_sequence(std::vector<std::int32_t>{1, -1, 2});
+    CHECK(lookup.size() == 6);
     const auto find = [&](std::string_view text) {
         VertexLookup::Scratch scratch;
         lookup.find(text, alphabet, scratch);
         return scratch.found;
     };
     using Found = std::vector<std::int32_t>;
-    CHECK(find("Not a GOOD good") == Found({0, 1, 2, 3, 4}));
-    CHECK(find("a unknown good") == Found({1, 2}));
+    CHECK(find("Not a GOOD good") == Found({0, 1, 2, 3, 4, 5}));
+    CHECK(find("a unknown good") == Found({1, 2, 5}));
+    CHECK(find("a not good a, and a") == Found({0, 1, 2, 5}));
     CHECK(find("goods goo") == Found({2}));
     CHECK(find("") == Found({}));
     CHECK_THROWS(std::invalid_argument, lookup.add_word("a", true));
     CHECK_THROWS(std::invalid_argument, lookup.add_sequence(std::vector<std::int32_t>{1, 2}));
     CHECK_THROWS(std::out_of_range, lookup.add_sequence(std::vector<std::int32_t>{1, 3}));
     CHECK_THROWS(std::invalid_argument, lookup.add_sequence(std::vector<std::int32_t>{1}));
+    CHECK_THROWS(std::invalid_argument, lookup.add_sequence(std::vector<std::int32_t>{1, -1, 2}));
+    CHECK_THROWS(std::out_of_range, lookup.add_sequence(std::vector<std::int32_t>{1, -1}));
+    CHECK_THROWS(std::out_of_range, lookup.add_sequence(std::vector<std::int32_t>{-1, -1, 2}));
 }
 
 void test_coded_numbers() {

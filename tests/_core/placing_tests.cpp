@@ -92,12 +92,36 @@ void test_rows_are_measured() {
         }
 }
 
+// What comes of a row is the same alone, among others and in any number of threads.
+void test_rows_are_multiplied() {
+    Random random(6);
+    Watch watch;
+    const PlacingProblem problem(random);
+    const Matrix<const float> rows{problem.target.data(), problem.n, problem.anchors};
+    const Matrix<const float> others{problem.weights.data(), 3, problem.anchors};
+    std::vector<float> found(problem.n * 3), alone(3), turned(problem.n * 3);
+    multiply_rows(rows, others, {found.data(), problem.n, 3}, 1, watch);
+    multiply_rows(others, rows, {turned.data(), 3, problem.n}, 2, watch);
+    for (std::size_t i = 0; i < problem.n; ++i) {
+        multiply_rows({rows.row(i).data(), 1, problem.anchors}, others, {alone.data(), 1, 3}, 1, watch);
+        for (std::size_t a = 0; a < 3; ++a) {
+            double sum = 0;
+            for (std::size_t d = 0; d < problem.anchors; ++d)
+                sum += static_cast<double>(rows.row(i)[d]) * others.row(a)[d];
+            CHECK(std::abs(found[i * 3 + a] - sum) < 1e-5);
+            CHECK(alone[a] == found[i * 3 + a]);
+            CHECK(turned[a * problem.n + i] == found[i * 3 + a]);
+        }
+    }
+}
+
 }  // namespace
 
 void run_placing_tests(Runner& runner) {
     RUN(test_hubs_are_those_of_least_cost);
     RUN(test_places_have_the_same_bits_for_any_jobs);
     RUN(test_rows_are_measured);
+    RUN(test_rows_are_multiplied);
 }
 
 }  // namespace prodige

@@ -69,6 +69,17 @@ def test_rows_are_measured(n: int, n_anchors: int, n_features: int, seed: int) -
     assert np.array_equal(found[n // 2 :], _core.measure_rows(rows[n // 2 :], anchors, 1))
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 70), st.integers(0, 10**6))
+def test_products_of_a_row_do_not_depend_on_others(n: int, n_others: int, n_features: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows, others = (random.normal(size=(size, n_features)).astype(np.float32) for size in (n, n_others))
+    found = _core.multiply_rows(rows, others, 2)
+    assert np.allclose(found, rows @ others.T, rtol=1e-5, atol=1e-4)
+    assert np.array_equal(found[n // 2 :], _core.multiply_rows(rows[n // 2 :], others, 1))
+    assert np.array_equal(found[:, : n_others // 2], _core.multiply_rows(rows, others[: n_others // 2], 1))
+
+
 def test_what_has_no_positions_is_not_placed() -> None:
     ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], 1.0)
     codes = np.random.default_rng(0).integers(0, 4, (100, 1))
@@ -100,3 +111,5 @@ def test_the_core_refuses_what_does_not_fit(name: str, value: object, words: str
         _core.place(graph.distances(), **(placing.arguments | {name: value}), n_jobs=1)
     with pytest.raises(ValueError, match="anchors has the shape"):
         _core.measure_rows(np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32), 1)
+    with pytest.raises(ValueError, match="others has the shape"):
+        _core.multiply_rows(np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32), 1)

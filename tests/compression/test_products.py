@@ -237,6 +237,47 @@ def test_every_sweep_helps_and_rounding_costs_little() -> None:
     assert error < 1.1 * losses[-1]
 
 
+def of_blobs(bits: float, monitor: Monitor | None = None) -> ProductGraph:
+    """Return a product of items that many share the hubs of, so that codes take less than the bits of their hubs."""
+    X = make_blobs([500, 100, 50, 50], 6, cluster_std=0.5, random_state=0)[0]
+    landmarks = Landmarks.draw(Space(X), 4096, np.random.RandomState(0))
+    near = NearPairs.find(Space(X), 0.0, landmarks.sources.size)
+    product = fit_product(
+        landmarks, near, Budget(bits=bits), monitor=monitor, random=np.random.RandomState(0), n_jobs=1
+    )
+    assert product is not None
+    return product
+
+
+def code_bits(product: ProductGraph) -> float:
+    return float(np.log2([factor.n_hubs for factor in product.factors]).sum())
+
+
+def test_what_coding_saves_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = of_blobs(32)
+    monkeypatch.setattr("prodige.compression.products._FILLED", 0.0)
+    unspent = of_blobs(32)
+    assert unspent.bits_per_item + 1 < spent.bits_per_item <= 32
+    assert code_bits(spent) > code_bits(unspent)
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_files_that_become_too_large_are_fitted_again(is_ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where codes are expected to take far less than they do in the end; also where a callback ends the fit."""
+    frozen = []
+    freeze = ProductFit.freeze
+
+    def watched(fit: ProductFit) -> ProductGraph:
+        frozen.append(freeze(fit))
+        return frozen[-1]
+
+    monkeypatch.setattr(ProductFit, "freeze", watched)
+    monkeypatch.setattr("prodige.compression.products._FILLED", 1.3)
+    product = of_blobs(32, Monitor(2, callbacks=[lambda record: is_ended]))
+    assert frozen[0].bits_per_item > 32 >= product.bits_per_item
+    assert product is frozen[-1]
+
+
 def test_coordinates_are_those_of_the_data() -> None:
     X = RNG.normal(size=(300, 4)) * [4, 3, 2, 1]
     landmarks = Landmarks.draw(Space(X), 4096, np.random.RandomState(0))

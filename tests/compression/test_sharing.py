@@ -151,7 +151,8 @@ def sweep_bytes(rank: int, rows: Any) -> tuple[int, list[int]]:
     coordinates = find_coordinates(landmarks, (2.0, 2.0), ranks)
     plan = make_plan(len(rows), Budget(bits=24), coordinates.variances)
     assert plan is not None
-    fit = ProductFit(landmarks, near, plan, (2.0, 2.0), random, 1, ranks).start(coordinates.places)
+    fit = ProductFit(landmarks, near, plan, (2.0, 2.0), random, 1, ranks)
+    fit.begin(plan, coordinates.places)
     before = ranks.n_sent
     fit.sweep()
     return ranks.n_sent - before, list(plan.n_hubs)

@@ -121,21 +121,6 @@ def test_what_would_crash_is_refused() -> None:
         _core.find_best(np.ones((1, 8), np.float32), 0, None, None, 1)
 
 
-@given(
-    shape=st.tuples(st.integers(0, 9), st.integers(1, 20), st.integers(1, 40)),
-    first=st.integers(0, 5),
-    seed=st.integers(0, 2**31 - 1),
-)
-def test_products_of_a_row_do_not_depend_on_other_rows(shape: tuple[int, int, int], first: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n_rows, n, n_columns = shape
-    rows = rng.normal(size=(n_rows, n)).astype(np.float32)
-    columns = rng.normal(size=(n, n_columns)).astype(np.float32)
-    found = _core.multiply(rows, columns)
-    np.testing.assert_allclose(found, rows @ columns, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(_core.multiply(np.ascontiguousarray(rows[first:]), columns), found[first:])
-
-
 def test_the_best_without_some() -> None:
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 9, (20, 300)).astype(np.float32)

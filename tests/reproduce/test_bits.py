@@ -197,7 +197,7 @@ def test_page_and_picture(stars: Stars) -> None:
 
 def test_methods() -> None:
     assert set(bits.METHODS) == set(bits.OURS) | set(bits.PEERS)
-    assert len(bits.PEERS) == 4 + 16
+    assert len(bits.PEERS) == 5 + 16
     assert bits.LABELS["opq-energy-codes"] == "OPQ + energy, books free"
     with pytest.raises(ValueError, match="got 'umap'"):
         bits.run(make(), [16], Plan(["umap"]))

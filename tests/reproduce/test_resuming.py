@@ -67,9 +67,9 @@ def test_other_files_are_refused(text: str, tmp_path: Path) -> None:
         read(path, ["star"])
 
 
-def test_rows_without_a_commit_have_that_of_the_whole(tmp_path: Path) -> None:
+def test_rows_without_a_commit_have_that_of_the_whole_and_no_note(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
     path.write_text(json.dumps({"rows": [{"method": "star"}], "origin": {"commit": "there"}, "n_items": 3}))
     found = read(path, ["star"])
     assert found is not None
-    assert found["rows"] == [{"method": "star", "commit": "there"}]
+    assert found["rows"] == [{"method": "star", "commit": "there", "note": ""}]

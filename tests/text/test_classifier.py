@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from corpora import draw
 from prodige import GraphTextClassifier
 from prodige.graph import container
 from prodige.graph.container import FileFormatError
+from prodige.text import learning
+from prodige.text.ngrams import Orders
 from prodige.text.paper import AnchorTextClassifier
 from prodige.text.selection import Selection
 
@@ -178,6 +181,22 @@ def test_files(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Non
     assert again.read_bytes() == path.read_bytes()
 
 
+def test_skips(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What any word may stand between is told apart, explained and saved, in files that earlier versions refuse."""
+    monkeypatch.setattr(learning, "_START", replace(learning._START, orders=Orders(2, False, True)))
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    texts = [f"{'not' if label else 'so'} w{rng.integers(0, 10**6)} good" for label in truth]
+    texts += [f"{'so' if label else 'not'} w{rng.integers(0, 10**6)} bad" for label in truth]
+    found = GraphTextClassifier(1500, n_jobs=1).fit(texts, [*truth, *truth])
+    assert found.predict(["not that good", "so very good", "so very bad"]).tolist() == [1, 0, 1]
+    assert "not * good" in [reason.vertex for reason in found.explain("not that good")]
+    found.save(tmp_path / "m.prodige")
+    loaded = GraphTextClassifier.load(tmp_path / "m.prodige")
+    np.testing.assert_array_equal(loaded.predict_proba(texts), found.predict_proba(texts))
+    assert found._encode()[0]["architecture"] == "skipgrams"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -205,15 +224,15 @@ def test_forged_files(changes: dict[str, Any], message: str, model: GraphTextCla
 
 
 @settings(max_examples=25)
-@given(noise=st.binary(min_size=1, max_size=64))
-def test_any_stream(noise: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+@given(noise=st.binary(min_size=1, max_size=64), architecture=st.sampled_from(["ngrams", "skipgrams"]))
+def test_any_stream(noise: bytes, architecture: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("noise") / "m.prodige"
     arrays: dict[str, Any] = {
         "vertices": np.frombuffer(noise, np.uint8),
         "numbers": np.array([0, 1, 2], np.float32),
         "classes": np.array([0, 1]),
     }
-    container.write(path, "text", {"architecture": "ngrams", "class_type": "i8", "n_classes": 2}, arrays)
+    container.write(path, "text", {"architecture": architecture, "class_type": "i8", "n_classes": 2}, arrays)
     try:
         loaded = GraphTextClassifier.load(path, 1)
     except FileFormatError:

@@ -9,9 +9,9 @@ from corpora import make_problem
 from prodige.text import encoding
 from prodige.text.fitting import RoomError, Settings, strongest
 from prodige.text.ngrams import Orders
-from prodige.text.ratios import Linear
+from prodige.text.ratios import Linear, Penalty
 
-SETTINGS = Settings(Orders(3, True), 1e-4, 8)
+SETTINGS = Settings(Orders(), Penalty(1e-4), 8)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

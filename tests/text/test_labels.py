@@ -63,6 +63,7 @@ def test_texts_stay_as_they_are(labels: list[str]) -> None:
         (["a", None, "b"], ValueError, r"y\[1\] = None"),
         (np.array(["2019-01-01", "NaT", "2019-01-02"], dtype="M8[D]"), ValueError, r"y\[1\] = NaT"),
         (np.array(["a", 1, "b"], dtype=object), TypeError, r"different types \(int, str\); make them all strings"),
+        (["a", 1, "1"], TypeError, r"different types \(int, str\); make them all strings"),
         ([0.5, 1.25, 2.0], ValueError, "continuous"),
         (np.array([1j, 2j, 1j]), (TypeError, ValueError), "complex|Complex"),
         (np.array([b"a", b"b", b"a"]), TypeError, "which a file cannot hold; make them texts, numbers or dates"),

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from corpora import draw
-from prodige.text.ngrams import BEGINNING, Candidates, Orders
+from prodige.text.ngrams import ANY, BEGINNING, Candidates, Orders
 from prodige.text.tokens import prepare
 
 
@@ -19,6 +19,7 @@ def counted(texts: list[str], min_texts: int) -> dict[str, int]:
         found.update(
             {" ".join(words[place : place + n]) for n in (1, 2, 3) for place in range(len(words) - n + 1)}
             | {word[:BEGINNING] + "-" for word in words if len(word) > BEGINNING}
+            | {f"{first} {ANY} {second}" for first, second in zip(words, words[2:], strict=False)}
         )
     return {name: count for name, count in found.items() if count >= min_texts}
 
@@ -34,12 +35,13 @@ def test_against_lists(min_texts: int) -> None:
     assert own == set(counted([texts[3]], 1)) & set(names)
 
 
-@pytest.mark.parametrize("orders", [Orders(1, False), Orders(2, True), Orders(3, False)])
+@pytest.mark.parametrize("orders", [Orders(1, False, False), Orders(2, True, False), Orders(3, False, True)])
 def test_kinds(orders: Orders) -> None:
     candidates = Candidates.find(["a good enjoyable film", "a good enjoyable film"])
     names = candidates.names(candidates.columns(orders))
     assert max(len(name.split()) for name in names) == orders.longest
     assert ("enjoy-" in names) == orders.beginnings
+    assert (f"a {ANY} enjoyable" in names) == orders.skips
 
 
 def test_beginnings_of_rare_words() -> None:
@@ -50,7 +52,7 @@ def test_beginnings_of_rare_words() -> None:
 def test_words_that_are_too_long() -> None:
     candidates = Candidates.find(["a " + "x" * 300 + " b", "é" * 130 + " a b"])
     assert candidates.words == ["a", "b"]
-    assert candidates.names(candidates.columns(Orders(2, False))) == ["a", "b", "a b"]
+    assert candidates.names(candidates.columns(Orders(2, False, False))) == ["a", "b", "a b"]
 
 
 def test_no_words() -> None:

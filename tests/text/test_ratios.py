@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
 from sklearn.linear_model import LogisticRegression
 
 from corpora import make_problem, sparse
@@ -12,6 +12,7 @@ from prodige.text.ratios import (
     GAIN,
     ROUGH_GAIN,
     Linear,
+    Penalty,
     find_shift,
     find_temperature,
     log_count_ratios,
@@ -61,7 +62,7 @@ def test_regression(n_classes: int) -> None:
     dense, classes = RNG.random((200, 6)) < 0.4, RNG.integers(0, n_classes, 200)
     features, n = sparse(dense), 1 if n_classes == 2 else n_classes
     start = Linear(np.zeros((6, n)), np.zeros(n))
-    found = regress(features, classes, np.ones(200), np.ones((6, n)), 0.01, start, 1, lambda: False)
+    found = regress(features, classes, np.ones(200), np.ones((6, n)), Penalty(0.01), start, 1, lambda: False)
     X = dense / np.sqrt(np.maximum(dense.sum(axis=1, keepdims=True), 1))
     truth = LogisticRegression(C=1 / (0.01 * 200), tol=1e-8).fit(X, classes)
     np.testing.assert_allclose(found.weights.T, truth.coef_, atol=0.02)
@@ -71,19 +72,39 @@ def test_regression(n_classes: int) -> None:
     np.testing.assert_allclose(probabilities, truth.predict_proba(X), atol=0.003)
 
 
+def test_dropout() -> None:
+    """Its penalty is what leaving features out at random varies scores by."""
+    dense, classes = RNG.random((200, 3)) < [0.9, 0.5, 0.1], RNG.integers(0, 2, 200)
+    features, scale, start = sparse(dense), RNG.random((3, 1)) + 0.5, Linear(np.zeros((3, 1)), np.zeros(1))
+    penalty = Penalty(1e-3, 0.05)
+    found = regress(features, classes, np.ones(200), scale, penalty, start, 1, lambda: False, 1e-9)
+
+    def objective(point: np.ndarray) -> float:
+        linear = Linear(point[:3, None], point[3:])
+        loss, _ = loss_and_slopes(linear.scores(features), classes, np.ones(200))
+        rng = np.random.default_rng(0)  # of scores when a tenth of the features is left out, but for their lengths
+        ridge = np.sum((point[:3] / scale[:, 0]) ** 2) * penalty.ridge / 2
+        kept = rng.random((400, *dense.shape)) < 0.9
+        varied = ((dense * kept / 0.9) @ point[:3]).var(axis=0).mean()
+        return float(loss + ridge + penalty.dropout / 2 * varied * 9)
+
+    truth = minimize(objective, np.zeros(4)).x
+    np.testing.assert_allclose(np.append(found.weights, found.bias), truth, atol=0.02)
+
+
 def test_what_is_scaled_by_nothing_stays_nothing() -> None:
     dense, classes = RNG.random((50, 3)) < 0.5, RNG.integers(0, 2, 50)
     scale = np.array([[1.0], [0.0], [1.0]])
     start = Linear(np.zeros((3, 1)), np.zeros(1))
-    found = regress(sparse(dense), classes, np.ones(50), scale, 1e-3, start, 1, lambda: False)
+    found = regress(sparse(dense), classes, np.ones(50), scale, Penalty(1e-3), start, 1, lambda: False)
     assert (found.weights.ravel() != 0).tolist() == [True, False, True]
 
 
 def test_a_descent_can_be_ended() -> None:
     dense, classes = RNG.random((50, 3)) < 0.5, RNG.integers(0, 2, 50)
     start = Linear(np.zeros((3, 1)), np.zeros(1))
-    ended = regress(sparse(dense), classes, np.ones(50), np.ones((3, 1)), 1e-6, start, 1, lambda: True)
-    whole = regress(sparse(dense), classes, np.ones(50), np.ones((3, 1)), 1e-6, start, 1, lambda: False)
+    ended = regress(sparse(dense), classes, np.ones(50), np.ones((3, 1)), Penalty(1e-6), start, 1, lambda: True)
+    whole = regress(sparse(dense), classes, np.ones(50), np.ones((3, 1)), Penalty(1e-6), start, 1, lambda: False)
     assert np.abs(ended.weights).max() < np.abs(whole.weights).max()
 
 
@@ -113,7 +134,8 @@ def test_a_rough_descent_takes_fewer_steps_to_nearly_the_same_loss() -> None:
     steps, losses = [], []
     for gain in (GAIN, ROUGH_GAIN):
         asked: list[None] = []
-        found = regress(features, classes, weights, scale, 1e-3, start, 1, lambda asked=asked: asked.append(None), gain)  # type: ignore[misc]
+        ask = asked.append
+        found = regress(features, classes, weights, scale, Penalty(1e-3), start, 1, lambda ask=ask: ask(None), gain)  # type: ignore[misc]
         free = found.weights / np.where(scale == 0, 1, scale)
         loss, _ = loss_and_slopes(found.scores(features), classes, weights)
         steps.append(len(asked))

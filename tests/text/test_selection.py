@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from corpora import make_problem
 from prodige.text.fitting import Settings
 from prodige.text.ngrams import Orders
+from prodige.text.ratios import Penalty
 from prodige.text.selection import Selection, Trial, folds
 
-START = Settings(Orders(3, False), 1e-5, 12)
+START = Settings(Orders(3, False, False), Penalty(1e-5, 1e-3), 12)
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=200))
@@ -42,8 +43,9 @@ def test_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[Settings] = []
 
     def loss(settings: Settings) -> float:
-        distance = abs(np.log(settings.penalty / 3e-4)) + abs(settings.n_levels - 18) / 10
-        return float(distance + 2 * abs(settings.orders.longest - 2) + (not settings.orders.beginnings))
+        distance = abs(np.log(settings.penalty.ridge / 3e-4)) + abs(np.log(settings.penalty.dropout / 2e-4))
+        words = 2 * abs(settings.orders.longest - 2) + (not settings.orders.beginnings) + (not settings.orders.skips)
+        return float(distance + words + abs(settings.n_levels - 18) / 10)
 
     def attempt(self: Selection, settings: Settings | None) -> bool:
         if settings is None or settings in tried:
@@ -60,8 +62,8 @@ def test_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     selection.run(START)
     assert selection.best is not None
     best = selection.best.settings
-    assert (best.orders, best.n_levels) == (Orders(2, True), 18)
-    assert best.penalty == pytest.approx(1e-5 * 3**3)
+    assert (best.orders, best.n_levels) == (Orders(2, True, True), 18)
+    assert best.penalty == pytest.approx((1e-5 * 3**3, 1e-3 / 4))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

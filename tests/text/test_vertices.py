@@ -37,14 +37,14 @@ def test_words_are_in_groups_and_in_order() -> None:
     vertices, _ = Vertices.choose(candidates, np.arange(candidates.features.n_columns))
     keys = list(zip(vertices.groups.tolist(), [word.encode() for word in vertices.words], strict=True))
     assert keys == sorted(keys)
-    for rows in (vertices.pairs.tolist(), vertices.triples.tolist()):
+    for rows in (vertices.pairs.tolist(), vertices.triples.tolist(), vertices.skips.tolist()):
         assert rows == sorted(rows)
 
 
 def test_a_vertex_twice() -> None:
     none = np.zeros((0, 3), np.int32)
-    twice = Vertices(["a", "b"], np.array([True, True]), [], np.array([[0, 1], [0, 1]], np.int32), none)
+    twice = Vertices(["a", "b"], np.array([True, True]), [], np.array([[0, 1], [0, 1]], np.int32), none, none[:, :2])
     with pytest.raises(ValueError, match="sequences must be different"):
         twice.lookup()
     with pytest.raises(ValueError, match="words must be different"):
-        Vertices(["a", "a"], np.array([True, True]), [], none[:, :2], none).lookup()
+        Vertices(["a", "a"], np.array([True, True]), [], none[:, :2], none, none[:, :2]).lookup()

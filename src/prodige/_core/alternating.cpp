@@ -312,30 +312,6 @@ WordCodes choose_words(const RowTask& task, const Codebooks& books, Matrix<const
     return result;
 }
 
-void multiply(Matrix<const float> rows, Matrix<const float> columns, Matrix<float> out, Watch& watch) {
-    const RowKernels& kernels = row_kernels();
-    const std::size_t n = rows.columns;
-    Floats tile(n * lanes), over(4 * lanes);  // what no column or row is there for goes over
-    for (std::size_t first = 0; first < columns.columns; first += lanes) {
-        watch.check();
-        const std::size_t width = std::min(lanes, columns.columns - first);
-        for (std::size_t k = 0; k < n; ++k) std::copy_n(columns.row(k).data() + first, width, tile.data() + k * lanes);
-        for (std::size_t r = 0; r < rows.rows; r += 4) {
-            const float* given[4];
-            float* found[4];
-            for (std::size_t q = 0; q < 4; ++q) {
-                const bool is_there = r + q < rows.rows;
-                given[q] = rows.row(is_there ? r + q : r).data();
-                found[q] = is_there && width == lanes ? out.row(r + q).data() + first : over.data() + q * lanes;
-            }
-            kernels.multiply_tile(given, tile.data(), n, found);
-            if (width < lanes)
-                for (std::size_t q = 0; q < 4 && r + q < rows.rows; ++q)
-                    std::copy_n(found[q], width, out.row(r + q).data() + first);
-        }
-    }
-}
-
 void find_best(const BestTask& task, std::size_t n, std::span<std::int32_t> columns, std::span<float> values,
                int n_jobs, Watch& watch) {
     for_rows<Best>(

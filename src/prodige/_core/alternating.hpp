@@ -64,9 +64,6 @@ struct WordCodes {
 WordCodes choose_words(const RowTask& task, const Codebooks& books, Matrix<const std::uint16_t> codes, int n_sweeps,
                        bool with_sums, int n_jobs, Watch& watch);
 
-// Products of rows with columns, [row][k] with [k][column]: of each row the same whatever other rows there are.
-void multiply(Matrix<const float> rows, Matrix<const float> columns, Matrix<float> out, Watch& watch);
-
 // The n largest entries of each row, largest first, then by column; left-out columns become -inf, which never counts.
 struct BestTask {
     Matrix<float> scores;

@@ -128,16 +128,6 @@ void bind_alternating(nb::module_& m) {
             "vectors"_a, "gram"_a, "targets"_a.none(), "ridge"_a.none(), "extra"_a.none(), "sizes"_a, "n_words"_a,
             "words"_a, "prices"_a.none(), "codes"_a, "n_sweeps"_a, "with_sums"_a, "n_jobs"_a);
     m.def(
-        "multiply",
-        [](Grid<float> rows, Grid<float> columns) {
-            check_size("a row of rows", rows.shape(1), columns.shape(0));
-            const std::size_t n_rows = rows.shape(0), n_columns = columns.shape(1);
-            Owned<float> out(n_rows * n_columns);
-            run([&](Watch& watch) { multiply(matrix(rows), matrix(columns), {out.data(), n_rows, n_columns}, watch); });
-            return out.release({n_rows, n_columns});
-        },
-        "rows"_a, "columns"_a);
-    m.def(
         "find_best",
         [](Written scores, std::size_t n, std::optional<Array<std::int64_t>> offsets,
            std::optional<Array<std::int32_t>> left_out, int n_jobs) {

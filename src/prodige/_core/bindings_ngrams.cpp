@@ -134,16 +134,18 @@ void bind_texts(nb::module_& m) {
 void bind_features(nb::module_& m) {
     m.def(
         "join_neighbors",
-        [](Array<std::int32_t> parts, Array<std::int64_t> offsets, std::int32_t n_parts, std::int32_t min_texts) {
+        [](Array<std::int32_t> parts, Array<std::int64_t> offsets, std::int32_t n_parts, std::int32_t min_texts,
+           std::int64_t distance) {
+            if (distance < 1) throw std::invalid_argument("distance must be 1 or more");
             check_offsets(view(offsets), parts.size());
             check_below("parts", view(parts), -1, n_parts);
             Joined joined;
             run([&](Watch& watch) {
-                joined = join_neighbors({view(parts), view(offsets)}, n_parts, min_texts, watch);
+                joined = join_neighbors({view(parts), view(offsets)}, n_parts, min_texts, distance, watch);
             });
             return nb::make_tuple(move_out(std::move(joined.places)), copy_out(joined.first), copy_out(joined.second));
         },
-        "parts"_a, "offsets"_a, "n_parts"_a, "min_texts"_a);
+        "parts"_a, "offsets"_a, "n_parts"_a, "min_texts"_a, "distance"_a = 1);
 
     m.def(
         "distinct",

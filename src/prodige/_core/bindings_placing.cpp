@@ -50,6 +50,19 @@ void bind_placing(nb::module_& m) {
             return out.release({n, n_anchors});
         },
         "rows"_a, "anchors"_a, "n_jobs"_a);
+    m.def(
+        "multiply_rows",
+        [](Grid<float> rows, Grid<float> others, int n_jobs) {
+            check_jobs(n_jobs);
+            check_shape("others", others, others.shape(0), rows.shape(1));
+            const std::size_t n = rows.shape(0), n_others = others.shape(0);
+            Owned<float> out(n * n_others);
+            run([&](Watch& watch) {
+                multiply_rows(matrix(rows), matrix(others), {out.data(), n, n_others}, n_jobs, watch);
+            });
+            return out.release({n, n_others});
+        },
+        "rows"_a, "others"_a, "n_jobs"_a);
 }
 
 }  // namespace prodige

@@ -156,8 +156,6 @@ struct RowKernels {
     // first of equals.
     std::size_t (*best_word)(const float* words, const float* prices, std::size_t n_words, std::size_t size,
                              const float* form, const float* slope);
-    // Products of four rows with a tile of `lanes` columns, [k][lane].
-    void (*multiply_tile)(const float* const* rows, const float* columns, std::size_t n, float* const* out);
     // The first place from `start` on whose value is above a bound; n where there is none.
     std::size_t (*find_above)(const float* values, std::size_t start, std::size_t n, float bound);
 };

@@ -29,8 +29,11 @@ void VertexLookup::add_sequence(std::span<const std::int32_t> words) {
     if (words.size() < 2 || words.size() > longest_sequence)
         throw std::invalid_argument("a sequence has two or three words");
     std::uint64_t key = 0;
-    for (const std::int32_t word : words) {
-        if (word < 0 || static_cast<std::size_t>(word) >= words_.size())
+    const bool skips = words.size() == 3 && words[1] == -1;
+    for (std::size_t place = 0; place < words.size(); ++place) {
+        const std::int32_t word = words[place];
+        const bool is_any = skips && place == 1;  // its place in the key stays 0, which no word has
+        if (!is_any && (word < 0 || static_cast<std::size_t>(word) >= words_.size()))
             throw std::out_of_range("there is no word " + std::to_string(word));
         key = key << word_bits | std::uint64_t(word + 1);
     }
@@ -38,6 +41,7 @@ void VertexLookup::add_sequence(std::span<const std::int32_t> words) {
     Slot& slot = slots_[slot_of(key)];
     if (slot.key == key) throw std::invalid_argument("sequences must be different");
     slot = {key, n_vertices_++};
+    has_skips_ |= skips;
     ++n_sequences_;
 }
 
@@ -93,6 +97,7 @@ void VertexLookup::find(std::string_view text, const Alphabet& alphabet, Scratch
             note(sequence(pair));
             if (before_last != 0) note(sequence(before_last << (2 * word_bits) | pair));
         }
+        if (has_skips_ && own != 0 && before_last != 0) note(sequence(before_last << (2 * word_bits) | own));
         before_last = last;
         last = own;
     }

@@ -23,6 +23,7 @@ class VertexLookup {
     // Each vertex gets the next number; a word that only occurs in sequences is no vertex.
     void add_word(std::string_view word, bool is_vertex);
     void add_beginning(std::string_view letters);
+    // Two or three words that follow each other; of three the second may be -1, which any word can be.
     void add_sequence(std::span<const std::int32_t> words);
     std::size_t size() const noexcept { return static_cast<std::size_t>(n_vertices_); }
 
@@ -55,6 +56,7 @@ class VertexLookup {
     std::vector<std::int32_t> vertex_of_word_, vertex_of_beginning_;
     std::vector<Slot> slots_ = std::vector<Slot>(64);
     std::size_t n_sequences_ = 0;
+    bool has_skips_ = false;
 };
 
 }  // namespace prodige

@@ -57,11 +57,11 @@ class PairCounts {
 };
 
 template <class Visit>
-void for_each_pair(const Texts& parts, Watch& watch, Visit&& visit) {
+void for_each_pair(const Texts& parts, std::int64_t distance, Watch& watch, Visit&& visit) {
     for (std::size_t text = 0; text < parts.size(); ++text) {
         if (text % 256 == 0) watch.check();
-        for (std::int64_t p = parts.offsets[text]; p + 1 < parts.offsets[text + 1]; ++p) {
-            const std::int32_t first = parts.tokens[p], second = parts.tokens[p + 1];
+        for (std::int64_t p = parts.offsets[text]; p + distance < parts.offsets[text + 1]; ++p) {
+            const std::int32_t first = parts.tokens[p], second = parts.tokens[p + distance];
             if (first >= 0 && second >= 0)
                 visit(text, p, std::uint64_t(std::uint32_t(first)) << 32 | std::uint32_t(second));
         }
@@ -70,18 +70,19 @@ void for_each_pair(const Texts& parts, Watch& watch, Visit&& visit) {
 
 }  // namespace
 
-Joined join_neighbors(const Texts& parts, std::int32_t n_parts, std::int32_t min_texts, Watch& watch) {
+Joined join_neighbors(const Texts& parts, std::int32_t n_parts, std::int32_t min_texts, std::int64_t distance,
+                      Watch& watch) {
     Joined joined;
     joined.places.assign(parts.tokens.size(), -1);
     PairCounts pairs(std::min<std::size_t>(parts.tokens.size() / 8, std::size_t(n_parts) * 4));
-    for_each_pair(parts, watch, [&](std::size_t text, std::int64_t, std::uint64_t key) {
+    for_each_pair(parts, distance, watch, [&](std::size_t text, std::int64_t, std::uint64_t key) {
         auto& slot = pairs.at(key);
         if (slot.last == static_cast<std::int32_t>(text)) return;
         slot.last = static_cast<std::int32_t>(text);
         ++slot.count;
     });
     for (auto& slot : pairs) slot.last = -1;
-    for_each_pair(parts, watch, [&](std::size_t, std::int64_t p, std::uint64_t key) {
+    for_each_pair(parts, distance, watch, [&](std::size_t, std::int64_t p, std::uint64_t key) {
         auto& slot = pairs.at(key);
         if (slot.count < min_texts) return;
         if (slot.last < 0) {  // numbered as they are met, which no hash decides

@@ -12,13 +12,14 @@
 
 namespace prodige {
 
-// Sequences one longer than those given. At each place of a text stands a number below n_parts, or -1 for nothing;
-// two that follow each other become one where at least min_texts texts have both in this order.
+// Sequences of two parts. At each place of a text stands a number below n_parts, or -1 for nothing; two that are
+// `distance` places apart become one where at least min_texts texts have both in this order.
 struct Joined {
     LargeVector<std::int32_t> places;         // the number of the longer sequence that begins at each place, or -1
     std::vector<std::int32_t> first, second;  // the two parts of each
 };
-Joined join_neighbors(const Texts& parts, std::int32_t n_parts, std::int32_t min_texts, Watch& watch);
+Joined join_neighbors(const Texts& parts, std::int32_t n_parts, std::int32_t min_texts, std::int64_t distance,
+                      Watch& watch);
 
 // Rows of column numbers.
 struct Rows {

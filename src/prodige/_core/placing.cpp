@@ -118,4 +118,16 @@ void measure_rows(Matrix<const float> rows, Matrix<const float> anchors, Matrix<
     });
 }
 
+void multiply_rows(Matrix<const float> rows, Matrix<const float> others, Matrix<float> out, int n_jobs, Watch& watch) {
+    const CodeKernels& kernels = code_kernels();
+    for_blocks(others.rows, n_jobs, watch, [&] {
+        return [&, block = Floats(others.columns * lanes), sums = Floats(rows.rows * lanes)](
+                   std::size_t first, std::size_t count) mutable {
+            take_rows(others, first, block.data());
+            kernels.multiply(rows.data, rows.rows, rows.columns, block.data(), sums.data());
+            for (std::size_t r = 0; r < rows.rows; ++r) std::copy_n(&sums[r * lanes], count, out.row(r).data() + first);
+        };
+    });
+}
+
 }  // namespace prodige

@@ -38,4 +38,8 @@ Places place(const PlacingMap& map, Matrix<const float> target, int n_jobs, Watc
 // Euclidean distances of rows to anchors: [row][anchor].
 void measure_rows(Matrix<const float> rows, Matrix<const float> anchors, Matrix<float> out, int n_jobs, Watch& watch);
 
+// Products of all rows with all others: [row][other]. Those of a row do not depend on which other rows there are, which
+// libraries of linear algebra do not promise.
+void multiply_rows(Matrix<const float> rows, Matrix<const float> others, Matrix<float> out, int n_jobs, Watch& watch);
+
 }  // namespace prodige

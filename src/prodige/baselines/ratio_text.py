@@ -12,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 from prodige.text.labels import check_labels
 from prodige.text.learning import find_candidates
 from prodige.text.ngrams import Candidates, Orders
-from prodige.text.ratios import Linear, find_temperature, log_count_ratios, loss_and_slopes, regress
+from prodige.text.ratios import Linear, Penalty, find_temperature, log_count_ratios, loss_and_slopes, regress
 from prodige.text.selection import folds
 from prodige.text.tokens import alphabet, prepare
 from prodige.text.vertices import Vertices
 from prodige.threads import one_thread
 
-_PENALTIES = (3e-5, 1e-5, 3e-6, 1e-6)
+_PENALTIES = tuple(Penalty(ridge) for ridge in (3e-5, 1e-5, 3e-6, 1e-6))
 
 
 class RatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What :class:`prodige.GraphTextClassifier` starts from, before it is cut to a size: a weight for each feature.
+    """What :class:`prodige.GraphTextClassifier` goes back to, without any limit on its size: a weight for each feature.
 
     Wang, Manning: Baselines and Bigrams (ACL 2012). How much weights are penalised is decided on texts set aside.
 
@@ -54,7 +54,7 @@ class RatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels, classes = check_labels(y, len(documents))
         with one_thread():
             candidates = find_candidates(documents, labels.size)
-            columns = candidates.columns(Orders(self.longest, self.beginnings))
+            columns = candidates.columns(Orders(self.longest, self.beginnings, skips=False))
             penalty = self._choose(candidates, columns, classes, labels.size)
             linear = self._regress(candidates, columns, classes, labels.size, np.arange(classes.size), [penalty])[0]
         vertices, order = Vertices.choose(candidates, columns)
@@ -66,7 +66,7 @@ class RatioClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose(
         self, candidates: Candidates, columns: NDArray[np.int64], classes: NDArray[np.int64], n_classes: int
-    ) -> float:
+    ) -> Penalty:
         """Return the penalty with the least loss on texts set aside."""
         first = next(folds(classes), None)
         if first is None:

@@ -70,7 +70,7 @@ def classify(
         show_default=False,
     ),
     architecture: Architecture = typer.Option(
-        Architecture.ngrams, help="Words, pairs and triples on hubs; or the network of the paper."
+        Architecture.ngrams, help="Words and sequences of words on hubs; or the network of the paper."
     ),
     max_bytes: int = typer.Option(50_000, min=1, help="Most bytes of the file; the paper's network has its own size."),
     max_time: float | None = options.MAX_TIME,

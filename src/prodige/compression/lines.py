@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige.compression.coordinates import Coordinates
+from prodige.compression.filesize import expect_bits
 from prodige.graph.grid import MOST_BITS, Grid
 from prodige.graph.packing import number_bits
 from prodige.graph.product import ProductGraph
@@ -61,9 +62,6 @@ _FINE_BITS = 3
 N_TRIALS = 6
 _LONGEST_TRY = 8.0  # of their logarithms
 _LEFT = 0.003
-
-# By how much lengths are rounded more coarsely where a file is too large.
-_COARSER = 1.25
 
 # Items that a first guess is made with, and its halvings.
 _N_GUESSED = 2048
@@ -183,30 +181,6 @@ class Tried:
             slope = min((now[1] - self.last[1]) / (now[0] - self.last[0]), slope / 4)
         self.last = now
         return float(2 ** (now[0] + np.clip((self.wanted - now[1]) / slope, -_LONGEST_TRY, _LONGEST_TRY)))
-
-
-def expect_bits(product: ProductGraph, n_items: int | None = None) -> float:
-    """Return the bits an item of the file of a product, or of one of more items: what all share weighs less there."""
-    n = product.n_items
-    if n_items is None or n_items <= n:
-        return product.bits_per_item
-    half = product.remove(np.arange(0, n, 2))
-    total, of_half = product.bits_per_item * n, half.bits_per_item * half.n_items
-    of_each = (total - of_half) / (n - half.n_items)
-    return of_each + (total - n * of_each) / n_items
-
-
-def shorten(product: ProductGraph, bits: float) -> ProductGraph:
-    """Return a product of lines with coarser lengths where its file has more bits an item than it may.
-
-    Other items than those of the fit may have less frequent codes.
-    """
-    given, times = product.length_grid, _COARSER
-    while given is not None and product.bits_per_item > bits and times < 2 * 2**given.bits:
-        lengths = Grid(np.rint(given.levels / times).astype(np.uint16), given.bits, given.least, given.step * times)
-        product = ProductGraph.from_factors(product.factors, product.codes, lengths, product.power, product.gauge)
-        times *= _COARSER
-    return product
 
 
 def guess_tolerance(coordinates: Coordinates, bits: float) -> float:

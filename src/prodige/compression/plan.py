@@ -147,17 +147,31 @@ def make_plan(n_items: int, budget: Budget, variances: Floats) -> Plan | None:
     >>> plan.n_hubs
     (128, 128, 128, 64)
     """
-    return plan_bits(n_items, budget.bits, variances) if budget.bits else plan_numbers(n_items, budget, variances)
+    if not budget.bits:
+        return plan_numbers(n_items, budget, variances)
+    widths = promising_widths(n_items, budget.bits, variances)
+    return largest_plan(n_items, budget.bits, variances, widths[0]) if widths else None
 
 
-def plan_bits(n_items: int, bits: float, variances: Floats) -> Plan | None:
-    """Return a plan within a budget of bits.
+def promising_widths(n_items: int, bits: float, variances: Floats) -> list[int]:
+    """Return how many bits the codes of factors may have at most, the most promising number first.
 
-    Larger factors fit better at the same length of codes, but their positions leave less room for codes.
+    Larger factors fit better at the same length of codes, but their positions leave less room for codes. Numbers that
+    lead to the same plan are one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.plan import promising_widths
+    >>> promising_widths(10_000, 16, 0.9 ** np.arange(50))
+    [6, 4, 3, 2, 1]
     """
-    plans = [largest_plan(n_items, bits, variances, width) for width in range(1, _MOST_BITS + 1)]
-    possible = [plan for plan in plans if plan is not None]
-    return max(possible, key=lambda plan: plan.code_bits * (1 + _WIDER * plan.code_bits / plan.n_factors), default=None)
+    widths = {largest_plan(n_items, bits, variances, width): width for width in range(_MOST_BITS, 0, -1)}
+
+    def worth(plan: Plan) -> float:
+        return plan.code_bits * (1 + _WIDER * plan.code_bits / plan.n_factors)
+
+    return [widths[plan] for plan in sorted((plan for plan in widths if plan is not None), key=worth, reverse=True)]
 
 
 def largest_plan(n_items: int, bits: float, variances: Floats, width: int) -> Plan | None:

@@ -20,6 +20,7 @@ takes memory; positions, codes and lengths are the same on all of them after eve
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ from numpy.typing import NDArray
 from prodige import _core
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpack_random
-from prodige.compression.coordinates import find_coordinates
+from prodige.compression.coordinates import Coordinates, find_coordinates
+from prodige.compression.filesize import expect_bits
 from prodige.compression.objective import NearPairs
-from prodige.compression.plan import Plan, make_plan
+from prodige.compression.plan import Plan, largest_plan, make_plan, promising_widths
 from prodige.compression.positions import as_places, distance_powers, move_hubs
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
@@ -59,6 +61,15 @@ _MOST_MEASURED = 12288
 
 # Distances shorter than this part of the mean weigh no more than one of it.
 _FLOOR = 0.1
+
+# Bits of the largest codes that are tried, and plans of each, where files are smaller than these thought; how much of a
+# budget they may take, since codes are a little less frequent in the end; the part of it that is worth another plan;
+# and how much less is taken where the file was too large after all.
+_N_WIDTHS = 4
+_N_PLANS = 3
+_FILLED = 0.98
+_WORTH = 0.03
+_LESS = 0.995
 
 # Lengths outside this share of all of them go to the ends of their grid.
 _ENDS = 0.0005
@@ -121,20 +132,25 @@ def fit_product(
     checkpoint = Checkpoint.none() if checkpoint is None else checkpoint
     n_items = landmarks.n_items if n_items is None else n_items
 
-    def begin(plan: Plan) -> ProductFit:
+    def find() -> Coordinates:
+        return find_coordinates(landmarks, exponents, ranks)
+
+    def make(plan: Plan) -> ProductFit:
         return ProductFit(landmarks, near, plan, exponents, random, count_threads(n_jobs), ranks)
 
     state = checkpoint.state("sweeps")
     if state is not None:
-        fit = begin(Plan.from_json(state.content["plan"]))
+        fit = make(Plan.from_json(state.content["plan"]))
         fit.restore(state)
         monitor.history = [Record(**record) for record in state.content["history"]]
     else:
-        coordinates = find_coordinates(landmarks, exponents, ranks)
+        coordinates = find()
         plan = make_plan(n_items, budget, coordinates.variances) if coordinates.variances.size else None
         if plan is None:
             return None
-        fit = monitor.insist(lambda: begin(plan).start(coordinates.places))
+        fit = make(plan)
+        filled = 0.0 if ranks.any(monitor.in_a_hurry) else _FILLED
+        monitor.insist(lambda: fit.start(plan, coordinates, budget, n_items, filled))
     numbers = fit.plan.numbers(n_items)
     try:
         for progress in monitor.run(step=len(monitor.history)):
@@ -146,7 +162,28 @@ def fit_product(
         monitor.stopped = "interrupt"
     if monitor.stopped == "finished":
         checkpoint.offer("sweeps", lambda: fit.snapshot(monitor), last=True)
-    return monitor.insist(fit.freeze)
+    product = monitor.insist(fit.freeze)
+    if budget.bits is None:
+        return product
+    filled = _FILLED
+    while (size := expect_bits(product, n_items)) > budget.bits:  # codes did not stay as frequent as they began
+        filled *= _LESS * budget.bits / size
+        hurried = ranks.any(monitor.stopped != "finished" or monitor.max_time is not None)
+        n_sweeps = 0 if hurried else N_SWEEPS
+        product = monitor.insist(partial(fit_again, fit, find(), budget, n_items, filled, n_sweeps))
+    return product
+
+
+def fit_again(
+    fit: ProductFit, coordinates: Coordinates, budget: Budget, n_items: int, filled: float, n_sweeps: int
+) -> ProductGraph:
+    """Return what comes of a smaller part of a budget; without sweeps, of the plan that counts all bits of codes."""
+    plan = make_plan(n_items, budget, coordinates.variances)
+    assert plan is not None
+    fit.start(plan, coordinates, budget, n_items, filled if n_sweeps else 0.0)
+    for _ in range(n_sweeps):
+        fit.sweep()
+    return fit.freeze()
 
 
 class ProductFit:
@@ -205,14 +242,63 @@ class ProductFit:
 
     # -- where it begins ---------------------------------------------------------------------------------------------
 
-    def start(self, places: Floats) -> ProductFit:
-        """Put every item at a hub of each factor, and hubs amid their items.
+    def start(self, plan: Plan, coordinates: Coordinates, budget: Budget, n_items: int, filled: float = 0.0) -> None:
+        """Put every item at a hub of each factor, by the plan that begins with the least error within the budget.
+
+        Plans count the bits of their hubs; frequent codes take fewer in a file. What that saves buys longer codes.
 
         Parameters
         ----------
+        plan : Plan
+            Within the budget, whatever codes there will be.
+        coordinates : Coordinates
+        budget : Budget
+        n_items : int
+            Items that the file is to have in the end.
+        filled : float
+            The part of a budget in bits that other plans may take, with codes as frequent as they begin; 0 for no
+            other plans.
+        """
+        self.begin(plan, coordinates.places)
+        if budget.bits is None or not filled:
+            return
+        variances, room = coordinates.variances, filled * budget.bits
+        best, least = self._state(), self._error(coordinates)
+        for width in promising_widths(n_items, budget.bits, variances)[:_N_WIDTHS]:
+            given = budget.bits
+            for _ in range(_N_PLANS):
+                if (larger := largest_plan(n_items, given, variances, width)) is None:
+                    break
+                self.begin(larger, coordinates.places)
+                size, error = self._expect_bits(n_items), self._error(coordinates)
+                if size <= room and error < least:
+                    best, least = self._state(), error
+                if room - size < _WORTH * room:
+                    break
+                given += room - size
+        self.plan, self.codes, self.positions, self.lengths = best
+
+    def _state(self) -> tuple[Plan, NDArray[np.uint16], list[Floats], NDArray[np.float32]]:
+        return self.plan, self.codes, self.positions, self.lengths
+
+    def _error(self, coordinates: Coordinates) -> float:
+        """Return the mean squared error of distances between judges."""
+        found = self._graph(self._position_grids(), self._length_grid()).distances(
+            coordinates.judges, coordinates.judges, n_jobs=1
+        )
+        true = coordinates.squares ** (self.power / (2 * self.gauge))
+        return float(np.square(found / self.scale - true).mean(dtype=np.float64))
+
+    def begin(self, plan: Plan, places: Floats) -> None:
+        """Put every item at a hub of each factor of a plan, and hubs amid their items.
+
+        Parameters
+        ----------
+        plan : Plan
         places : ndarray, shape [N, K]
             Coordinates of all items.
         """
+        self.plan, self.grid = plan, None
         # Below power 2 sides do not add up at right angles: of M equal ones each is shorter.
         shrink = self.plan.n_factors ** (0.5 - 1 / self.power)
         seeds = self.random.randint(2**31, size=self.plan.n_factors)
@@ -237,7 +323,6 @@ class ProductFit:
         self.codes = np.stack(codes, axis=1)
         self.positions = list(positions)
         self.lengths = self._star()
-        return self
 
     def _star(self) -> NDArray[np.float32]:
         """Return the lengths that suit the mean of every item's distances best."""
@@ -357,20 +442,32 @@ class ProductFit:
 
     def freeze(self) -> ProductGraph:
         """Round everything, let items choose once more, and return the product in the unit of the data."""
-        positions = [Grid.round(some, self.plan.position_bits) for some in self.positions]
+        positions, self.grid = self._position_grids(), self._length_grid()
         self.positions = [grid.values.astype(np.float64) for grid in positions]
-        low, high = np.quantile(self.lengths, [_ENDS, 1 - _ENDS])
-        self.grid = Grid.round(np.clip(self.lengths, low, high), self.plan.length_bits)
         self.lengths = self.grid.values.copy()
         for _ in range(_N_LAST):
             self._choose_codes()
+        return self._graph(positions, self.grid.nearest(self.lengths))
+
+    def _expect_bits(self, n_items: int) -> float:
+        """Return the bits an item of the file of what there is now."""
+        return expect_bits(self._graph(self._position_grids(), self._length_grid()), n_items)
+
+    def _graph(self, positions: list[Grid], lengths: Grid) -> ProductGraph:
         return ProductGraph.from_factors(
             [grid.times(self.scale ** (self.gauge / self.power)) for grid in positions],
             self.codes.astype(np.int32),
-            self.grid.nearest(self.lengths).times(self.scale**self.gauge),
+            lengths.times(self.scale**self.gauge),
             self.power,
             self.gauge,
         )
+
+    def _position_grids(self) -> list[Grid]:
+        return [Grid.round(some, self.plan.position_bits) for some in self.positions]
+
+    def _length_grid(self) -> Grid:
+        low, high = np.quantile(self.lengths, [_ENDS, 1 - _ENDS])
+        return Grid.round(np.clip(self.lengths, low, high), self.plan.length_bits)
 
 
 def within(items: NDArray[np.int32], part: slice) -> NDArray[np.int32]:

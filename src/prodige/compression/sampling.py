@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State
-from prodige.compression.lines import shorten
+from prodige.compression.filesize import shorten
 from prodige.compression.memory import ANCHORS, Estimate
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors

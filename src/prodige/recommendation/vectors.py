@@ -90,21 +90,24 @@ class Vectors:
         return Placing(self.items, self.bias, self.constants)
 
     @cached_property
-    def _columns(self) -> Floats:
-        """What vectors of users, and a 1, are multiplied with: shape [d + 1, I]."""
+    def _rows(self) -> Floats:
+        """What vectors of users, and a 1, are multiplied with: shape [I, d + 1]."""
         lengths = self.graph.lengths[self.n_users :].astype(np.float64)
         if self.stores_users:
             shifts = [factor.shift for factor in self.graph.factors if isinstance(factor, BipartiteFactor)]
             last, factor = -(lengths + sum(shifts)), 1
         else:
             last, factor = -(lengths + np.square(self.items, dtype=np.float64).sum(axis=1)), 2
-        columns = np.concatenate([factor * self.items.T, last[None].astype(np.float32)])
-        return np.ascontiguousarray(columns, np.float32)
+        return np.concatenate([factor * self.items, last[:, None].astype(np.float32)], axis=1)
 
     def scores(self, vectors: Floats) -> Floats:
-        """Return distances of users with these vectors to all items, below 0, shape [U, I]."""
-        ones = np.ones((len(vectors), 1), np.float32)
-        scores = _core.multiply(np.concatenate([vectors, ones], axis=1), self._columns)
+        """Return distances of users with these vectors to all items, below 0, shape [U, I].
+
+        Those of a user have the same bits whoever else is asked about.
+        """
+        extended = np.ones((len(vectors), vectors.shape[1] + 1), np.float32)
+        extended[:, :-1] = vectors
+        scores = _core.multiply_rows(extended, self._rows, 1)
         if not self.stores_users:
             scores -= np.square(vectors).sum(axis=1, keepdims=True)
             np.negative(np.sqrt(np.maximum(np.negative(scores, out=scores), 0, out=scores), out=scores), out=scores)

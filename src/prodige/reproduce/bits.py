@@ -23,6 +23,7 @@ from prodige.provenance import commit, in_words, provenance
 from prodige.reproduce import budgets as budgets_table
 from prodige.reproduce import tables
 from prodige.reproduce.budgets import Row, budgets_of, headers, mean, ordered
+from prodige.reproduce.coded import Coded
 from prodige.reproduce.families import Family
 from prodige.reproduce.judging import N_SOURCES, Judge, K
 from prodige.reproduce.ours import FRONT_BUDGETS, Bits, OneGraph
@@ -44,6 +45,7 @@ OURS: dict[str, tuple[str, Method]] = {
 }
 VECTORS: dict[str, tuple[str, Method]] = {
     "residual": ("residual coordinates", Residual()),
+    "coded": ("the same, coded", Coded()),
     "vivaldi": ("Vivaldi", Rounded(baselines.Vivaldi)),
     "mds": ("MDS", Rounded(baselines.MDS)),
     "poincare": ("Poincaré MDS", Rounded(baselines.PoincareMDS)),
@@ -61,7 +63,7 @@ CODES: dict[str, tuple[str, Method]] = {
 PEERS = VECTORS | CODES
 METHODS = OURS | PEERS
 LABELS = {name: label for name, (label, _) in METHODS.items()}
-SEEDED = set(METHODS) - {"residual"}
+SEEDED = set(METHODS) - {"residual", "coded"}
 
 
 def run(

@@ -25,7 +25,7 @@ Rows = dict[Key, dict[str, Any]]
 def read(path: Path, methods: Sequence[str], size: str = "n_items") -> Result | None:
     """Return an earlier result that has rows of these methods alone; None where there is no such file.
 
-    Rows that do not say which commit made them are of that of the whole.
+    Rows that do not say which commit made them are of that of the whole; those of early tables have no notes.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -35,6 +35,7 @@ def read(path: Path, methods: Sequence[str], size: str = "n_items") -> Result | 
         result: Result = json.loads(text)
         for row in result["rows"]:
             row.setdefault("commit", result["origin"]["commit"])
+            row.setdefault("note", "")
         if all(row["method"] in methods for row in result["rows"]) and result[size] > 0:
             return result
     except (ValueError, TypeError, KeyError, AttributeError):

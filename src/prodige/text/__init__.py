@@ -1,4 +1,4 @@
-"""Texts into classes, with words, pairs and triples of words in a graph.
+"""Texts into classes, with words and sequences of words in a graph.
 
 Texts become words (:mod:`~prodige.text.tokens`), words and their neighbours candidates (:mod:`~prodige.text.ngrams`). A
 regression says what each is worth (:mod:`~prodige.text.ratios`); the best of them hang on hubs at a few levels

@@ -1,4 +1,4 @@
-"""GraphTextClassifier: texts into classes by words, pairs and triples in a graph whose anchors are the classes."""
+"""GraphTextClassifier: texts into classes by words and sequences of words in a graph whose anchors are the classes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reason(NamedTuple):
     Attributes
     ----------
     vertex : str
-        A word, a pair or a triple; the beginning of a word ends with a dash.
+        A word, a pair or a triple; the beginning of a word ends with a dash, and a star is any one word.
     contribution : float
         How much it speaks for the class, in the logarithm of the odds; below 0, against it.
     path : tuple of str
@@ -61,7 +61,7 @@ class Reason(NamedTuple):
 
 
 class GraphTextClassifier(Loadable, TextEstimator):
-    """Texts into classes by a graph of words, pairs and triples of words.
+    """Texts into classes by a graph of words and sequences of words.
 
     Every vertex hangs on one of a few hubs, hubs lie at graded distances from the classes, and a text is as near to a
     class as its vertices are in the mean.
@@ -110,6 +110,8 @@ class GraphTextClassifier(Loadable, TextEstimator):
     Graphs. NeurIPS 2019.
 
     Wang, Manning: Baselines and Bigrams: Simple, Good Sentiment and Topic Classification. ACL 2012.
+
+    Wager, Wang, Liang: Dropout Training as Adaptive Regularization. NIPS 2013.
 
     Examples
     --------
@@ -309,7 +311,7 @@ class GraphTextClassifier(Loadable, TextEstimator):
 
     @property
     def vertices_(self) -> list[str]:
-        """The words, beginnings of words, pairs and triples that the graph knows, in the order of its items."""
+        """The words, beginnings of words, pairs, triples and skips that the graph knows, in the order of its items."""
         check_is_fitted(self, "classes_")
         if self._is_paper:
             return list(self.paper_.vocabulary_.tokens)
@@ -357,7 +359,8 @@ class GraphTextClassifier(Loadable, TextEstimator):
     def _encode(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what a file holds, content and arrays."""
         graph = self.word_graph_
-        return describe(self.classes_, encoding.encode(graph), graph.levels, graph.bias)
+        has_skips = len(graph.vertices.skips) > 0
+        return describe(self.classes_, encoding.encode(graph), graph.levels, graph.bias, has_skips)
 
     @classmethod
     def _from_contents(cls, contents: container.Contents, n_jobs: int | None) -> Self:
@@ -368,7 +371,7 @@ class GraphTextClassifier(Loadable, TextEstimator):
             model = cls(architecture=clone(paper), n_jobs=n_jobs)
             model.__dict__.update(classes_=paper.classes_, paper_=paper)
             return model
-        if content["architecture"] != "ngrams":
+        if content["architecture"] not in ("ngrams", "skipgrams"):
             raise ValueError(f"there is no architecture {shortened(content['architecture'])}")
         n_classes = check_integer("n_classes", content["n_classes"], 2, MOST_CLASSES)
         classes = decode_classes(content["class_type"], arrays["classes"], n_classes)
@@ -376,7 +379,7 @@ class GraphTextClassifier(Loadable, TextEstimator):
         stream = arrays["vertices"]
         if stream.dtype != np.uint8 or stream.ndim != 1:
             raise ValueError("vertices should be one row of bytes")
-        graph = encoding.decode(stream.tobytes(), levels, bias)
+        graph = encoding.decode(stream.tobytes(), levels, bias, content["architecture"] == "skipgrams")
         graph.lookup  # refuses vertices that are there twice  # noqa: B018
         model = cls(max_bytes=max(contents.n_bytes, 1), n_jobs=n_jobs)
         model.__dict__.update(classes_=classes, word_graph_=graph)
@@ -408,11 +411,17 @@ def reasons(graph: WordGraph, document: str, place: int, label: str, n: int) -> 
 
 
 def describe(
-    classes: NDArray[Any], stream: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]
+    classes: NDArray[Any],
+    stream: bytes,
+    levels: NDArray[np.float32],
+    bias: NDArray[np.float32],
+    has_skips: bool = True,
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return content and arrays of a file."""
     class_type, packed = encode_classes(classes)
-    content = {"architecture": "ngrams", "class_type": class_type, "n_classes": int(classes.size)}
+    # Earlier versions know no skips, and refuse the second name.
+    architecture = "skipgrams" if has_skips else "ngrams"
+    content = {"architecture": architecture, "class_type": class_type, "n_classes": int(classes.size)}
     arrays = {
         "vertices": np.frombuffer(stream, np.uint8),
         "numbers": np.concatenate([bias, levels]),

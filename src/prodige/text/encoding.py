@@ -18,9 +18,10 @@ the logarithm of the number of choices:
    group after the last one (even);
 5. triples in the same manner; a second or third word is named by its place among those that make a pair with the word
    before it (even), if it is one of them (learned [group of the word before]), else as in 4, in any order;
-6. for every vertex, words, beginnings, pairs and triples in this order, its level (learned [kind of vertex]). With
-   more than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind, whether
-   it is the first]), and whether there is another (learned [kind, how many there were]).
+6. skips as in 4, where the architecture is "skipgrams" instead of "ngrams";
+7. for every vertex, words, beginnings, pairs, triples and skips in this order, its level (learned [kind of vertex]).
+   With more than two classes, for every edge of it, ascending: the class (learned [kind]), the level (learned [kind,
+   whether it is the first]), and whether there is another (learned [kind, how many there were]).
 
 Reading trusts nothing: whatever the bytes are, what comes out are words in order, sequences of words that exist and
 levels that exist, no more of them than bytes can hold; or a ValueError.
@@ -45,7 +46,7 @@ _MOST_PER_BYTE = 32
 _LEAST_ROOM = 1024
 
 # Where a choice is made: each has models of its own.
-_IS_VERTEX, _PAIRS, _TRIPLES, _GROUP, _IS_PAIR, _LEVEL, _SCORE, _EDGES = range(1, 9)
+_IS_VERTEX, _PAIRS, _TRIPLES, _GROUP, _IS_PAIR, _LEVEL, _SCORE, _EDGES, _SKIPS = range(1, 10)
 
 Row = tuple[int, ...]
 
@@ -63,14 +64,7 @@ def encode(graph: WordGraph) -> bytes:
     for group, is_vertex in zip(groups.tolist(), vertices.is_vertex.tolist(), strict=True):
         coder.bit(context(_IS_VERTEX, group), is_vertex)
     names = Names(coder, ends)
-    followers: list[list[int]] = [[] for _ in vertices.words]
-    for first, second in vertices.pairs.tolist():
-        followers[first].append(second)
-    for first, seconds in enumerate(followers):
-        names.write_run(_PAIRS, first, len(seconds))
-        last = -1
-        for second in seconds:
-            last = names.word(first, last, second)
+    followers = names.write_followers(_PAIRS, vertices.pairs)
     endings: list[list[Row]] = [[] for _ in vertices.words]
     for first, second, third in vertices.triples.tolist():
         endings[first].append((second, third))
@@ -79,11 +73,13 @@ def encode(graph: WordGraph) -> bytes:
         for second, third in rests:
             names.follower(first, followers[first], second)
             names.follower(second, followers[second], third)
+    if len(vertices.skips):
+        names.write_followers(_SKIPS, vertices.skips)
     write_edges(coder, graph)
     return coder.finish()
 
 
-def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]) -> WordGraph:
+def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32], has_skips: bool = False) -> WordGraph:
     """Return the graph that :func:`encode` wrote; ValueError or UnicodeError if it could not have."""
     coder = _core.Coder(data)
     most = _LEAST_ROOM + _MOST_PER_BYTE * len(data)
@@ -96,20 +92,14 @@ def decode(data: bytes, levels: NDArray[np.float32], bias: NDArray[np.float32]) 
     groups = np.repeat(np.arange(N_GROUPS), np.diff(ends))
     is_vertex = np.array([coder.bit(context(_IS_VERTEX, group)) for group in groups.tolist()], dtype=bool)
     names = Names(coder, ends)
-    followers: list[list[int]] = []
-    pairs: list[Row] = []
-    for first in range(len(words)):
-        seconds: list[int] = []
-        for _ in range(names.read_run(_PAIRS, first, most - len(pairs))):
-            seconds.append(names.word(first, seconds[-1] if seconds else -1))
-            pairs.append((first, seconds[-1]))
-        followers.append(seconds)
+    followers = names.read_followers(_PAIRS, most)
     triples: list[Row] = []
     for first in range(len(words)):
         for _ in range(names.read_run(_TRIPLES, first, most - len(triples))):
             second = names.follower(first, followers[first])
             triples.append((first, second, names.follower(second, followers[second])))
-    vertices = Vertices(words, is_vertex, beginnings, as_rows(pairs, 2), as_rows(triples, 3))
+    skips = names.read_followers(_SKIPS, most) if has_skips else []
+    vertices = Vertices(words, is_vertex, beginnings, join(followers), as_rows(triples, 3), join(skips))
     if not np.array_equal(vertices.groups, groups):
         raise ValueError("words are not in the groups they belong to")
     return read_edges(coder, vertices, levels, bias, most)
@@ -149,6 +139,29 @@ class Names:
         if not is_pair:
             return self.word(first, -1, word)
         return known[int(self.coder.uniform(len(known), known.index(word) if word >= 0 else 0))]
+
+    def write_followers(self, kind: int, rows: NDArray[np.int32]) -> list[list[int]]:
+        """Write pairs of words, and return the second words for each first one."""
+        followers: list[list[int]] = [[] for _ in self.group]
+        for first, second in rows.tolist():
+            followers[first].append(second)
+        for first, seconds in enumerate(followers):
+            self.write_run(kind, first, len(seconds))
+            last = -1
+            for second in seconds:
+                last = self.word(first, last, second)
+        return followers
+
+    def read_followers(self, kind: int, most: int) -> list[list[int]]:
+        """Read the second words for each first one."""
+        followers: list[list[int]] = []
+        for first in range(len(self.group)):
+            seconds: list[int] = []
+            for _ in range(self.read_run(kind, first, most)):
+                seconds.append(self.word(first, seconds[-1] if seconds else -1))
+            most -= len(seconds)
+            followers.append(seconds)
+        return followers
 
     def write_run(self, kind: int, first: int, n: int) -> None:
         """Write how many sequences a word begins; nothing for one that is in none."""
@@ -207,7 +220,7 @@ def read_edges(
 
 
 def kinds_of(vertices: Vertices) -> list[int]:
-    """Return whether each vertex is a word, a beginning, a pair or a triple, as a number."""
+    """Return which of :data:`prodige.text.ngrams.KINDS` each vertex is of, as a number."""
     return [int(kind) for kind in np.repeat(np.arange(len(vertices.sizes)), vertices.sizes)]
 
 
@@ -221,6 +234,11 @@ def read_words(coder: Any, most: int) -> list[str]:
     if "" in words or any(one >= other for one, other in pairwise(spelled)):
         raise ValueError("words are not in order")
     return words
+
+
+def join(followers: list[list[int]]) -> NDArray[np.int32]:
+    """Return pairs of words as an array, given the second words for each first one."""
+    return as_rows([(first, second) for first, seconds in enumerate(followers) for second in seconds], 2)
 
 
 def as_rows(rows: list[Row], width: int) -> NDArray[np.int32]:

@@ -16,7 +16,17 @@ from prodige.text import encoding
 from prodige.text.features import Features
 from prodige.text.levels import find_levels, nearest_level
 from prodige.text.ngrams import Candidates, Orders
-from prodige.text.ratios import GAIN, ROUGH_GAIN, IsOver, Linear, find_shift, log_count_ratios, regress
+from prodige.text.ratios import (
+    GAIN,
+    ROUGH_GAIN,
+    IsOver,
+    Linear,
+    Penalty,
+    find_shift,
+    log_count_ratios,
+    regress,
+    signed_root,
+)
 from prodige.text.vertices import Vertices
 from prodige.text.wordgraph import WordGraph
 
@@ -36,14 +46,14 @@ class Settings:
     ----------
     orders : Orders
         Which sequences of words become vertices.
-    penalty : float
+    penalty : Penalty
         Of the regression.
     n_levels : int
         Hubs that a class may have.
     """
 
     orders: Orders
-    penalty: float
+    penalty: Penalty
     n_levels: int
 
 
@@ -138,14 +148,14 @@ class Problem:
         if last is None or last.orders != settings.orders:
             columns = self.candidates.columns(settings.orders)
             features = self.candidates.features.keep(columns)
-            scale = log_count_ratios(features, self.classes, self.n_classes, self.weights, self.n_jobs)
+            scale = signed_root(log_count_ratios(features, self.classes, self.n_classes, self.weights, self.n_jobs))
             start = Linear(np.zeros(scale.shape), np.zeros(scale.shape[1]))
             last = Regression(settings.orders, columns, features, scale, start)
         linear = self._regress(last.features, last.scale, settings.penalty, last.linear)
         self._last.regression = replace(last, linear=linear)
         return self._last.regression
 
-    def _regress(self, features: Features, scale: NDArray[np.float64], penalty: float, start: Linear) -> Linear:
+    def _regress(self, features: Features, scale: NDArray[np.float64], penalty: Penalty, start: Linear) -> Linear:
         return regress(
             features, self.classes, self.weights, scale, penalty, start, self.n_jobs, self.is_over, self.gain
         )

@@ -38,6 +38,8 @@ def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.i
                 f"{4 * longest * len(y) / 2**30:.3g} GiB; give shorter labels, numbers for example"
             )
     labels = column_or_1d(y, warn=True)
+    if isinstance(y, (list, tuple)) and labels.dtype.kind == "U" and not all(isinstance(label, str) for label in y):
+        labels = np.array(y, dtype=object)  # NumPy made texts of the numbers among them
     if labels.size != n_texts:
         raise ValueError(f"y must have one label per text ({n_texts}), got {labels.size}")
     missing = [place for place, label in enumerate(labels) if label is None or label != label]
@@ -58,7 +60,7 @@ def check_labels(y: ArrayLike, n_texts: int) -> tuple[NDArray[Any], NDArray[np.i
     check_classification_targets(labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y has one class only, {classes[0]!r}: there is nothing to tell apart")
+        raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: there is nothing to tell apart")
     return classes, numbers.astype(np.int64)
 
 

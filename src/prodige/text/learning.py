@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from prodige.progress import Bar, Monitor, Record, tell
 from prodige.text.fitting import Problem, Settings, adjust
 from prodige.text.ngrams import Candidates, Orders
-from prodige.text.ratios import n_scores
+from prodige.text.ratios import Penalty, n_scores
 from prodige.text.selection import Selection, Trial
 from prodige.text.wordgraph import WordGraph
 
 # Where the search begins; most data sets end near it.
-_START = Settings(Orders(longest=3, beginnings=False), penalty=1e-5, n_levels=12)
+_START = Settings(Orders(longest=3, beginnings=False, skips=False), Penalty(ridge=1e-5, dropout=1e-3), n_levels=12)
 # What one text alone has is left out, unless there are hardly more texts than that.
 _FEW_TEXTS = 200
 # The most weights that are fitted at once, and the most with a score for each class, which are cheaper one by one.

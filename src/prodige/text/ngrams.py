@@ -1,7 +1,8 @@
-"""Words, beginnings of words, pairs and triples of words: what may become a vertex.
+"""Words, beginnings of words, pairs, triples and skips: what may become a vertex.
 
-A pair counts where its two words follow each other, a triple where two pairs overlap. Those that fewer texts have than
-some least number are left out, and whatever contains them with them.
+A pair counts where its two words follow each other, a triple where two pairs overlap, a skip (a skip-bigram) where one
+word, whatever it is, stands between its two. Those that fewer texts have than some least number are left out, and
+whatever contains them with them.
 """
 
 from __future__ import annotations
@@ -21,24 +22,27 @@ BEGINNING = 5
 # Longer words cannot be saved, and are no words.
 _LONGEST_WORD = 255
 
-KINDS = ("words", "beginnings", "pairs", "triples")
+KINDS = ("words", "beginnings", "pairs", "triples", "skips")
+# What stands for the word between the two of a skip.
+ANY = "*"
 
 
 class Orders(NamedTuple):
-    """Which sequences of words become features: up to how many words, and whether beginnings of words do."""
+    """Which sequences of words become features: up to how many words, and whether beginnings of words and skips do."""
 
     longest: int = 3
     beginnings: bool = True
+    skips: bool = True
 
     @property
     def kinds(self) -> tuple[bool, ...]:
         """Whether there are features of each of :data:`KINDS`."""
-        return True, self.beginnings, self.longest >= 2, self.longest >= 3
+        return True, self.beginnings, self.longest >= 2, self.longest >= 3, self.skips
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """All features of some texts; their columns are words, beginnings, pairs and triples, in this order.
+    """All features of some texts; their columns are those of all :data:`KINDS`, in this order.
 
     Attributes
     ----------
@@ -46,6 +50,7 @@ class Candidates:
     pairs : ndarray of int32, shape [P, 2]
         Numbers of words.
     triples : ndarray of int32, shape [T, 3]
+    skips : ndarray of int32, shape [S, 2]
     features : Features
 
     Examples
@@ -53,13 +58,14 @@ class Candidates:
     >>> from prodige.text.ngrams import Candidates
     >>> candidates = Candidates.find(["not a good film", "not a good idea", "a film"], min_texts=2)
     >>> candidates.names(range(candidates.features.n_columns))
-    ['not', 'a', 'good', 'film', 'not a', 'a good', 'not a good']
+    ['not', 'a', 'good', 'film', 'not a', 'a good', 'not a good', 'not * good']
     """
 
     words: list[str]
     beginnings: list[str]
     pairs: NDArray[np.int32]
     triples: NDArray[np.int32]
+    skips: NDArray[np.int32]
     features: Features = field(repr=False)
 
     @classmethod
@@ -75,27 +81,42 @@ class Candidates:
         pairs = np.stack([first, second], axis=1)
         of_triples, first, second = _core.join_neighbors(of_pairs, offsets, len(pairs), min_texts)
         triples = np.concatenate([pairs[first], pairs[second][:, 1:]], axis=1)
-        lists, sizes = [ids, begun, of_pairs, of_triples], [len(known), len(common), len(pairs), len(triples)]
+        of_skips, first, second = _core.join_neighbors(ids, offsets, len(known), min_texts, distance=2)
+        skips = np.stack([first, second], axis=1)
+        lists = [ids, begun, of_pairs, of_triples, of_skips]
+        sizes = [len(known), len(common), len(pairs), len(triples), len(skips)]
         rows = _core.distinct(lists, np.array(sizes, dtype=np.int32), offsets)
-        return cls(known, [beginnings[number] for number in common], pairs, triples, Features(*rows, sum(sizes)))
+        begun_with = [beginnings[number] for number in common]
+        return cls(known, begun_with, pairs, triples, skips, Features(*rows, sum(sizes)))
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
+    def sizes(self) -> tuple[int, int, int, int, int]:
         """How many there are of each of :data:`KINDS`."""
-        return len(self.words), len(self.beginnings), len(self.pairs), len(self.triples)
+        return len(self.words), len(self.beginnings), len(self.pairs), len(self.triples), len(self.skips)
 
     def columns(self, orders: Orders) -> NDArray[np.int64]:
         """Return the columns of some kinds of features."""
         return np.flatnonzero(np.repeat(orders.kinds, self.sizes))
 
     def names(self, columns: NDArray[np.int64] | range) -> list[str]:
-        """Return features as text; a beginning ends with a dash."""
-        every = [
-            *self.words,
-            *(letters + "-" for letters in self.beginnings),
-            *(" ".join(self.words[word] for word in row) for rows in (self.pairs, self.triples) for row in rows),
-        ]
+        """Return features as text, as :func:`spell` does."""
+        every = [*self.words, *spell(self.words, self.beginnings, self.pairs, self.triples, self.skips)]
         return [every[column] for column in columns]
+
+
+def spell(
+    words: list[str],
+    beginnings: list[str],
+    pairs: NDArray[np.int32],
+    triples: NDArray[np.int32],
+    skips: NDArray[np.int32],
+) -> list[str]:
+    """Return what is no word as text: a beginning ends with a dash, and the middle of a skip is a star."""
+    return [
+        *(letters + "-" for letters in beginnings),
+        *(" ".join(words[word] for word in row) for rows in (pairs, triples) for row in rows),
+        *(f"{words[first]} {ANY} {words[second]}" for first, second in skips),
+    ]
 
 
 def fits(word: str) -> bool:

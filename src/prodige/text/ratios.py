@@ -1,9 +1,13 @@
 """Log-count ratios, and logistic regression that starts from them.
 
 How much more often a feature occurs in one class than in the others says most of what it is worth; a regression over
-features scaled by the logarithm of that ratio learns the rest. Wang and Manning, "Baselines and Bigrams" (ACL 2012). A
-feature that says nothing by itself has hardly any say, which is what keeps a model of more features than texts from
-learning them by heart.
+features scaled by the logarithm of that ratio, or by its root, learns the rest. Wang and Manning, "Baselines and
+Bigrams" (ACL 2012). A feature that says nothing by itself has hardly any say, which is what keeps a model of more
+features than texts from learning them by heart.
+
+Beside the usual penalty on weights there is one on what the scores of texts would vary by if features were left out at
+random: the square of a weight times the share of texts that have the feature. Wager, Wang and Liang, "Dropout Training
+as Adaptive Regularization" (NIPS 2013).
 
 Two classes have one score a text, that of the second class; more have one each. The score of a text is the sum over
 its features, divided by the root of their number: ``z = sum(weights) / sqrt(length) + bias``.
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +33,10 @@ _MISSED = 3.0
 # Steps that L-BFGS remembers, and the least relative gain of the loss that is worth another one: in a model, and in a
 # trial of settings, whose losses differ by far more than that.
 _MEMORY = 8
-GAIN, ROUGH_GAIN = 1e-6, 1e-4
+GAIN, ROUGH_GAIN = 1e-6, 1e-5
 _MOST_STEPS = 60
+# The most that the loss of a text can bend, by its score.
+_BEND = 0.25
 # What a temperature may be.
 _FACTORS = (0.05, 20.0)
 
@@ -125,12 +132,39 @@ def loss_and_slopes(
     return -float(share @ logarithms[rows, classes]), slopes * share[:, None]
 
 
+def signed_root(ratios: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the roots of ratios, with their signs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.text.ratios import signed_root
+    >>> signed_root(np.array([-4.0, 0.0, 9.0]))
+    array([-2.,  0.,  3.])
+    """
+    return np.asarray(np.sign(ratios) * np.sqrt(np.abs(ratios)))
+
+
+class Penalty(NamedTuple):
+    """What a regression adds to its mean loss for each weight ``w = scale u``: ``(ridge u² + dropout share w²) / 2``.
+
+    Attributes
+    ----------
+    ridge : float
+    dropout : float
+        The share is that of the texts which have the feature.
+    """
+
+    ridge: float
+    dropout: float = 0.0
+
+
 def regress(
     features: Features,
     classes: NDArray[np.int64],
     weights: NDArray[np.float64],
     scale: NDArray[np.float64],
-    penalty: float,
+    penalty: Penalty,
     start: Linear,
     n_jobs: int | None,
     is_over: IsOver,
@@ -144,8 +178,7 @@ def regress(
         Texts, the class of each, and how much it counts.
     scale : ndarray, shape [n_columns, n_scores]
         Weights are these times what is penalised; 0 keeps a weight at 0.
-    penalty : float
-        Of half the squared length, beside the mean loss.
+    penalty : Penalty
     start : Linear
     n_jobs : int, optional
     is_over : callable
@@ -154,15 +187,22 @@ def regress(
         The least relative gain of the loss that is worth another step.
     """
     # Only weights that are not kept at 0 are descended over; with many classes these are few.
-    where, root = np.flatnonzero(scale), roots(features)[:, None]
+    where, divisors = np.flatnonzero(scale), roots(features)[:, None]
     factors, table = scale.ravel()[where], np.zeros(scale.shape)
+    shares = np.repeat(features.frequencies / classes.size, scale.shape[1])[where]
+    strength = penalty.ridge + penalty.dropout * shares * factors**2
+    # Each step is measured by how much the loss can bend: rare features and frequent ones then need as many of them.
+    spread = features.column_sums((weights / weights.sum())[:, None] / divisors**2, n_jobs)
+    stretch = np.sqrt(strength + _BEND * np.repeat(spread, scale.shape[1])[where] * factors**2)
+    factors, strength = factors / stretch, strength / stretch**2
 
     def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         free, bias = point[: where.size], point[where.size :]
         table.ravel()[where] = factors * free
-        loss, slopes = loss_and_slopes(features.sums(table, n_jobs) / root + bias, classes, weights)
-        gradient = factors * features.column_sums(slopes / root, n_jobs).ravel()[where] + penalty * free
-        loss += 0.5 * penalty * float(free @ free)
+        loss, slopes = loss_and_slopes(features.sums(table, n_jobs) / divisors + bias, classes, weights)
+        pull = strength * free
+        gradient = factors * features.column_sums(slopes / divisors, n_jobs).ravel()[where] + pull
+        loss += 0.5 * float(pull @ free)
         return loss, np.concatenate([gradient, slopes.sum(axis=0)])
 
     def stop(_: NDArray[np.float64]) -> None:

@@ -21,10 +21,12 @@ from prodige.text.wordgraph import WordGraph
 _SHARE = 5
 _BLOCKS = 20
 # Texts set aside that are enough to decide by; below, every text is set aside once.
-_ENOUGH_TEXTS = 4000
-# Factors between penalties that are tried, and what they lie between.
-_STEP = 3.0
-_PENALTIES = (1e-7, 1e-1)
+_ENOUGH_TEXTS = 6000
+# Factors between penalties that are tried, and what these lie between.
+_RIDGE_STEP = 3.0
+_RIDGES = (1e-7, 1e-1)
+_DROPOUT_STEP = 4.0
+_DROPOUTS = (1e-6, 1.0)
 # Numbers of levels that are tried.
 _LEVELS = (4, 6, 8, 12, 18, 27)
 
@@ -79,10 +81,13 @@ class Selection:
     def run(self, start: Settings) -> None:
         """Look for the best settings, one kind of them after the other."""
         self._attempt(start)
-        self._climb(next_penalty, 1, -1)
+        self._climb(next_dropout, 1, -1)
+        self._climb(next_ridge, 1, -1)
         self._climb(other_beginnings, 1)
+        self._climb(other_skips, 1)
         self._climb(next_order, -1)
-        self._climb(next_penalty, 1, -1)
+        self._climb(next_dropout, 1, -1)
+        self._climb(next_ridge, 1, -1)
         self._climb(next_levels, 1, -1)
 
     def _climb(self, change: Change, *directions: int) -> None:
@@ -160,15 +165,28 @@ def folds(classes: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArr
 # -- steps of the search; None where there is no further one ---------------------------------------------------------
 
 
-def next_penalty(settings: Settings, direction: int) -> Settings | None:
-    """Return settings with more regularisation, or less."""
-    penalty = settings.penalty * _STEP**direction
-    return replace(settings, penalty=penalty) if _PENALTIES[0] <= penalty <= _PENALTIES[1] else None
+def next_ridge(settings: Settings, direction: int) -> Settings | None:
+    """Return settings with a stronger penalty on all weights, or a weaker one."""
+    ridge = settings.penalty.ridge * _RIDGE_STEP**direction
+    least, most = _RIDGES
+    return replace(settings, penalty=settings.penalty._replace(ridge=ridge)) if least <= ridge <= most else None
+
+
+def next_dropout(settings: Settings, direction: int) -> Settings | None:
+    """Return settings with a stronger penalty on what scores vary by, or a weaker one."""
+    dropout = settings.penalty.dropout * _DROPOUT_STEP**direction
+    least, most = _DROPOUTS
+    return replace(settings, penalty=settings.penalty._replace(dropout=dropout)) if least <= dropout <= most else None
 
 
 def other_beginnings(settings: Settings, _: int) -> Settings:
     """Return settings with beginnings of words, or without."""
     return replace(settings, orders=settings.orders._replace(beginnings=not settings.orders.beginnings))
+
+
+def other_skips(settings: Settings, _: int) -> Settings:
+    """Return settings with skips, or without."""
+    return replace(settings, orders=settings.orders._replace(skips=not settings.orders.skips))
 
 
 def next_order(settings: Settings, direction: int) -> Settings | None:

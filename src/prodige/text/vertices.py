@@ -1,4 +1,4 @@
-"""Vertices: the words, beginnings, pairs and triples that a graph has, in the order in which they are kept."""
+"""Vertices: the words, beginnings, pairs, triples and skips that a graph has, in the order in which they are kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige import _core
-from prodige.text.ngrams import BEGINNING, Candidates
+from prodige.text.ngrams import BEGINNING, Candidates, spell
 
 # Words are grouped by how many sequences have them: 0, 1, 2 to 3, 4 to 7, and so on up to the last group.
 N_GROUPS = 8
@@ -17,7 +17,7 @@ N_GROUPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
-    """What a graph knows of texts: vertices are the words that are one, beginnings, pairs and triples, in this order.
+    """What a graph knows of texts: vertices are words that are one, beginnings, pairs, triples, skips, in this order.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Vertices:
         Whether a word is a vertex; others are parts of sequences only.
     beginnings : list of str
         Alphabetical.
-    pairs, triples : ndarray of int32, shape [P, 2] and [T, 3]
+    pairs, triples, skips : ndarray of int32, shape [P, 2], [T, 3] and [S, 2]
         Numbers of words, ascending.
     """
 
@@ -36,6 +36,7 @@ class Vertices:
     beginnings: list[str]
     pairs: NDArray[np.int32]
     triples: NDArray[np.int32]
+    skips: NDArray[np.int32]
 
     @classmethod
     def choose(cls, candidates: Candidates, columns: NDArray[np.int64]) -> tuple[Vertices, NDArray[np.int64]]:
@@ -53,8 +54,9 @@ class Vertices:
         """
         ends = np.cumsum(candidates.sizes)
         parts = [columns[(columns >= begin) & (columns < end)] for begin, end in zip([0, *ends], ends, strict=False)]
-        pairs, triples = candidates.pairs[parts[2] - ends[1]], candidates.triples[parts[3] - ends[2]]
-        uses = np.bincount(np.concatenate([pairs.ravel(), triples.ravel()]), minlength=len(candidates.words))
+        every = (candidates.pairs, candidates.triples, candidates.skips)
+        sequences = [rows[part - end] for rows, part, end in zip(every, parts[2:], ends[1:], strict=False)]
+        uses = np.bincount(np.concatenate([rows.ravel() for rows in sequences]), minlength=len(candidates.words))
         known = np.unique(np.concatenate([parts[0], np.flatnonzero(uses)]))
         spelled = np.array([candidates.words[word].encode() for word in known], dtype=object)
         order = np.lexsort((np.argsort(np.argsort(spelled, kind="stable"), kind="stable"), group(uses[known])))
@@ -63,45 +65,42 @@ class Vertices:
         number[known] = np.arange(known.size, dtype=np.int32)
         is_vertex = np.isin(known, parts[0])
         begun = sorted(parts[1], key=lambda column: candidates.beginnings[column - ends[0]].encode())
-        pairs, triples = number[pairs], number[triples]
-        by_pair, by_triple = np.lexsort(pairs.T[::-1]), np.lexsort(triples.T[::-1])
+        sequences = [number[rows] for rows in sequences]
+        orders = [np.lexsort(rows.T[::-1]) for rows in sequences]
         vertices = cls(
             [candidates.words[word] for word in known],
             is_vertex,
             [candidates.beginnings[column - ends[0]] for column in begun],
-            np.ascontiguousarray(pairs[by_pair]),
-            np.ascontiguousarray(triples[by_triple]),
+            *(np.ascontiguousarray(rows[order]) for rows, order in zip(sequences, orders, strict=True)),
         )
-        return vertices, np.concatenate(
-            [known[is_vertex], np.array(begun, dtype=np.int64), parts[2][by_pair], parts[3][by_triple]]
-        )
+        ordered = [part[order] for part, order in zip(parts[2:], orders, strict=True)]
+        return vertices, np.concatenate([known[is_vertex], np.array(begun, dtype=np.int64), *ordered])
 
     def __len__(self) -> int:
         return sum(self.sizes)
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """How many vertices are words, beginnings, pairs and triples."""
-        return int(self.is_vertex.sum()), len(self.beginnings), len(self.pairs), len(self.triples)
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """How many vertices there are of each of :data:`prodige.text.ngrams.KINDS`."""
+        return int(self.is_vertex.sum()), len(self.beginnings), len(self.pairs), len(self.triples), len(self.skips)
 
     @property
     def groups(self) -> NDArray[np.int64]:
         """The group of each word by the number of sequences that have it."""
-        used = np.concatenate([self.pairs.ravel(), self.triples.ravel()])
+        used = np.concatenate([self.pairs.ravel(), self.triples.ravel(), self.skips.ravel()])
         return group(np.bincount(used, minlength=len(self.words)))
 
     @cached_property
     def names(self) -> list[str]:
-        """Vertices as text; a beginning ends with a dash."""
-        return [
-            *(word for word, is_one in zip(self.words, self.is_vertex, strict=True) if is_one),
-            *(letters + "-" for letters in self.beginnings),
-            *(" ".join(self.words[word] for word in row) for rows in (self.pairs, self.triples) for row in rows),
-        ]
+        """Vertices as text, as :func:`prodige.text.ngrams.spell` does."""
+        single = [word for word, is_one in zip(self.words, self.is_vertex, strict=True) if is_one]
+        return [*single, *spell(self.words, self.beginnings, self.pairs, self.triples, self.skips)]
 
     def lookup(self) -> _core.VertexLookup:
         """Return what finds vertices in texts; ValueError if there is one twice."""
-        return _core.VertexLookup(self.words, self.is_vertex, self.beginnings, BEGINNING, self.pairs, self.triples)
+        skips = np.insert(self.skips, 1, -1, axis=1)  # triples whose second word can be any
+        longer = np.concatenate([self.triples, skips])
+        return _core.VertexLookup(self.words, self.is_vertex, self.beginnings, BEGINNING, self.pairs, longer)
 
 
 def group(uses: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""WordGraph: words, pairs and triples on hubs, hubs on the classes; what a fitted classifier is made of.
+"""WordGraph: words and sequences of words on hubs, hubs on the classes; what a fitted classifier is made of.
 
 Anchors are the classes. Hubs lie at a few graded distances from them, the levels, and every vertex hangs on a hub. How
 much nearer a vertex is to one class than to another is what it says of a text, and a text is the mean of its vertices,
