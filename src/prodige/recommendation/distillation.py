@@ -7,6 +7,7 @@ teacher is fitted to all of them, its scores are balanced, and users and items g
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -41,7 +42,8 @@ _N_ROUNDS, _N_TRIAL_ROUNDS = 3, 2
 N_STEPS = _N_TRIALS + _N_ALTERNATIONS + N_PRICES * _N_ROUNDS  # at most
 _WIDEST = 96  # rank to begin with
 _HURRIED = 16  # directions and words where there is no time for more
-_PATIENCE = 100  # times as long as the smallest alternation should a fit be that searches
+# Times as long as the smallest alternation should a fit be that searches, and one that begins as usual.
+_LONG, _USUAL = 300, 100
 _BOOK_SHARE = 0.15  # of a budget that codebooks take in the first plan that is tried
 # Times the budget is what codes of equal length would take; where that is more than once, bits have a price.
 _STRETCHES = (1.0, 1.15, 1.4)
@@ -93,10 +95,10 @@ class ProductFit:
     def steps(self, monitor: Monitor) -> Iterator[float]:
         """Do one thing after the other; yield how good things are, as a loss."""
         self.is_late = lambda: monitor.due(0.9)
-        if self._is_late(monitor):
-            self.shape = hurried(self.shape)
-        else:
+        if (length := self._length(monitor)) >= _LONG:
             yield from self._choose_shape(monitor)
+        else:
+            self.shape = replace(self.shape, stretch=1.0) if length >= _USUAL else hurried(self.shape)
         yield from self._teach(monitor)
         self.coding = self._start()
         for loss in self.coding.settle(_N_ROUNDS):
@@ -104,13 +106,13 @@ class ProductFit:
             if monitor.due(0.8):
                 return
 
-    def _is_late(self, monitor: Monitor) -> bool:
-        """Whether a time limit leaves no room for a search, by how long the smallest alternation takes."""
+    def _length(self, monitor: Monitor) -> float:
+        """Return how often the smallest alternation could be done in the time there is."""
         if monitor.max_time is None:
-            return False
+            return math.inf
         began = monitor.seconds
         fit_teacher(self.sides, TeacherSettings(rank=8), 1, np.random.RandomState(0), self.n_jobs)
-        return monitor.max_time < _PATIENCE * (monitor.seconds - began)
+        return monitor.max_time / (monitor.seconds - began)
 
     def _choose_shape(self, monitor: Monitor) -> Iterator[float]:
         """Try neighbouring shapes, one change at a time, for as long as one of them is better."""
@@ -120,6 +122,8 @@ class ProductFit:
         trials = Trials(self, held)
         quality = trials.judge(self.shape)
         yield -quality
+        if monitor.due(0.45):
+            return
         wide = first_wide_shape(self.budget, self.interactions)
         if wide != self.shape and (found := trials.judge(wide)) > quality + _LEAST_GAIN:
             self.shape, quality = wide, found
@@ -157,6 +161,7 @@ class ProductFit:
     def _start(self) -> Coding:
         """Return codes to begin with; where the fit was stopped before there was a teacher, of a hasty one."""
         if self.teacher is None:
+            self.shape = hurried(self.shape)
             self.teacher = fit_teacher(self.sides, self.shape.teacher, 3, self.random, self.n_jobs)
         self.balanced = balance(complete(self.sides, self.teacher))
         return self._code(self.balanced, self.shape)

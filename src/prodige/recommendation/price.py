@@ -157,7 +157,8 @@ def coded_bits(codes: NDArray[np.uint16], n_words: Sequence[int]) -> float:
     --------
     >>> import numpy as np
     >>> from prodige.recommendation.price import coded_bits
-    >>> coded_bits(np.zeros((1000, 2), np.uint16), [16, 16]) < 400
+    >>> codes = np.random.default_rng(0).binomial(15, 0.5, (1000, 2)).astype(np.uint16)
+    >>> 6000 < coded_bits(codes, [16, 16]) < 7000  # 4 bits each would be 8000
     True
     """
     plain = float(len(codes) * sum(map(number_bits, n_words)))
