@@ -8,6 +8,7 @@ import os
 import struct
 import threading
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def test_noise_is_refused(directory: Path, data: bytes) -> None:
 def test_messages_say_what_to_do(path: Path) -> None:
     header, body = parts()
     assert "upgrade prodige" in refused(
-        path, assemble(header, body, version=7), "version 7 .* newest one known here is 6"
+        path, assemble(header, body, version=8), "version 8 .* newest one known here is 7"
     )
     assert "restore a copy" in refused(path, assemble(header, body, version=0), "no version 0")
     assert "right file" in refused(path, assemble(header, body, magic=b"\x89PNG\r\n\x1a\n"), "does not start like one")
@@ -242,6 +243,38 @@ def test_header_length_is_not_believed(path: Path) -> None:
 
 
 # -- compressed arrays -----------------------------------------------------------------------------------------------
+
+
+def deflated(text: bytes) -> bytes:
+    """Return a header as independent writers would have it, without the dictionary."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(text) + packer.flush()
+
+
+def test_headers_may_be_deflated(path: Path) -> None:
+    header, body = parts()
+    path.write_bytes(assemble(deflated(json.dumps(header).encode()), body, version=7))
+    assert container.read(path).content == header["content"]
+    assert container.describe(path).version == 7
+
+
+def test_deflated_headers_that_lie_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, body = parts()
+    sound = deflated(json.dumps(header).encode())
+    refused(path, assemble(json.dumps(header).encode(), body, version=7), "cannot be inflated|does not end")
+    refused(path, assemble(sound[:-3], body, version=7), "does not end where it should")
+    refused(path, assemble(sound + b"!", body, version=7), "does not end where it should")
+    refused(path, assemble(deflated(b"[]"), body, version=7), "not a JSON object")
+    bomb = deflated(b" " * (2**24 + 1))
+    tracemalloc.start()
+    refused(path, assemble(bomb, body, version=7), "inflates to more than 16777216 bytes")
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+@given(data=st.binary(max_size=200))
+def test_noise_for_a_deflated_header_is_refused(directory: Path, data: bytes) -> None:
+    refused(directory / "noise", assemble(data, version=7))
 
 
 def forged(n_bytes: int, stream: bytes) -> bytes:

@@ -6,10 +6,10 @@ One layout holds everything that is saved, and says what it holds. All numbers a
 offset    bytes
 ========  ======  ==================================================================================================
 0         8       magic, ``\x89PRODIGE``
-8         4       format version, uint32: 5 where codes of a product are coded, 4 where it has two sides, 6 where both
-                  are so, else 3
+8         4       format version, uint32: 7 where codes of a product are coded, 4 where it has two sides, else 3
 12        4       H, the length of the header, uint32; at most 2**24
-16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8
+16        H       header: one JSON object in ASCII, spaces at its end make H a multiple of 8; from version 7 on without
+                  these, as a raw DEFLATE stream with a dictionary (``header.py``), of at most 2**24 bytes inflated
 16 + H    ...     arrays, one after the other
 ...       32      SHA-256 of everything before it
 ========  ======  ==================================================================================================
@@ -163,8 +163,8 @@ from prodige.graph.reading import (
 )
 
 MAGIC = b"\x89PRODIGE"  # the first byte is no text in any encoding of interest
-_PLAIN, _SIDED, _CODED, _BOTH = VERSIONS = 3, 4, 5, 6  # earlier readers know the first ones
-VERSION = VERSIONS[-1]
+_PLAIN, _SIDED, _DEFLATED = 3, 4, 7  # earlier readers know the first ones; 5 and 6 were coded, not deflated
+VERSION = _DEFLATED
 START = struct.Struct("<8sII")  # magic, version, length of the header
 
 # What a file can hold, what that is called, and what opens it.
@@ -298,13 +298,17 @@ def encode(
         entries.append(Entry(name, array.dtype.name, array.shape, codec, len(data)))
         parts.append(data)
     text = header.encode(Header(kind, dict(content), entries, header.check_metadata(metadata)))
-    return [START.pack(MAGIC, version_for(content), len(text)), text, *parts]
+    version = version_for(content)
+    if version >= _DEFLATED:
+        text = header.deflate(text)
+    return [START.pack(MAGIC, version, len(text)), text, *parts]
 
 
 def version_for(content: Mapping[str, Any]) -> int:
     """Return the version that a reader of some content has to know.
 
-    Products of two sides came with version 4, coded rows with version 5, and coded rows of two sides with version 6.
+    Products of two sides came with version 4, coded rows with version 5, those of two sides with version 6, and the
+    deflated headers of both with version 7.
 
     Examples
     --------
@@ -316,7 +320,7 @@ def version_for(content: Mapping[str, Any]) -> int:
     if not isinstance(graph, Mapping):
         return _PLAIN
     if "n_kinds" in graph:
-        return _BOTH if "n_first" in graph else _CODED
+        return _DEFLATED
     return _SIDED if "n_first" in graph else _PLAIN
 
 
@@ -460,6 +464,8 @@ def read_header(reader: Reader) -> tuple[int, Header]:
         raise reader.refusal(f"its header claims {length} bytes, more than {header.MAX_HEADER}", DAMAGED)
     text = reader.take(length)
     try:
+        if version >= _DEFLATED:
+            text = header.inflate(text)
         found = header.decode(text) if version >= _PLAIN else legacy.decode(text, version)
         if found.kind not in KINDS:
             raise HeaderError(f"says that it holds {header.shortened(found.kind)}, which is not known")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -33,6 +34,18 @@ MAX_RATIO = 64  # bytes that one of an lzma stream may unpack to
 MAX_SHAPE = 2**60  # bytes of an array, where dimensions of 0 count as 1
 MAX_DIMENSIONS = 4
 MAX_NAME = 64
+
+
+# What a deflated header may refer back to. It is a part of the format and can never change; what is most frequent
+# comes last.
+_DICTIONARY = (
+    b'"n_first":1000,"numbers_per_item":null,"bits_per_item":64.0,"metric":"euclidean","kind":"recommender","kind":'
+    b'"compressor","content":{"graph":{"metadata":{"metric":"euclidean"}}"dtype":"float32","dtype":"int32","name":'
+    b'"places","dtype":"uint8","shape":[],"codec":"lzma","length":[2,2],1,0],[[16,15,14,13,12,11,10,9,8,7],1,0],[[8,7,7,'
+    b'7,6,6,5],1,6],[[4,3,3,4],1,5]],"n_kinds":128}{"kind":"product","content":{"n_items":10000,"n_vertices":10000,'
+    b'"power":2.0,"gauge":{"name":"power","exponent":2.0},"length_bits":5,"factors":[[[],1,0],[[],1,6],[[],1,5]],'
+    b'"n_kinds":16},"arrays":[{"name":"codes","dtype":"uint8","shape":[],"codec":"raw","length":}],"metadata":{}}'
+)
 
 
 class HeaderError(ValueError):
@@ -85,8 +98,34 @@ def encode(header: Header) -> bytes:
     return data
 
 
+def deflate(text: bytes) -> bytes:
+    """Return a header in few bytes.
+
+    Examples
+    --------
+    >>> from prodige.graph.header import deflate, inflate
+    >>> text = b'{"kind":"product","content":{},"arrays":[],"metadata":{}}'
+    >>> len(deflate(text)) < len(text) / 2, inflate(deflate(text)) == text
+    (True, True)
+    """
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS, zdict=_DICTIONARY)
+    return packer.compress(text.rstrip(b" ")) + packer.flush()
+
+
+def inflate(data: bytes) -> bytes:
+    """Return a header that was deflated."""
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS, zdict=_DICTIONARY)
+    try:
+        text = unpacker.decompress(data, MAX_HEADER)
+    except zlib.error as error:
+        raise HeaderError(f"cannot be inflated ({error})") from None
+    if not unpacker.eof or unpacker.unused_data:
+        raise HeaderError(f"does not end where it should, or inflates to more than {MAX_HEADER} bytes")
+    return text
+
+
 def decode(text: bytes) -> Header:
-    """Return what a header of version 3 says."""
+    """Return what a header of version 3 or later says."""
     fields = parse(text, ("arrays", "content", "kind", "metadata"))
     if not isinstance(fields["kind"], str):
         raise HeaderError(f"has a kind that is no text, {shortened(fields['kind'])}")
