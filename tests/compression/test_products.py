@@ -231,7 +231,7 @@ def test_every_sweep_helps_and_rounding_costs_little() -> None:
     product = fit_product(landmarks, near, Budget(bits=96), monitor=monitor, random=np.random.RandomState(0))
     assert product is not None
     losses = [record.loss for record in monitor.history]
-    assert losses[-1] < 0.95 * losses[0]
+    assert losses[-1] < 0.97 * losses[0]
     assert all(after < 1.05 * before for before, after in pairwise(losses))
     error = ((product.distances() - cdist(DIGITS, DIGITS)) ** 2).sum() / (600 * 599)
     assert error < 1.1 * losses[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,10 @@ class Coordinates:
     landmarks: NDArray[np.int64]
     judges: NDArray[np.int64]
     squares: Floats
+
+    def first(self, n_directions: int) -> Coordinates:
+        """Return those along the first so many directions."""
+        return replace(self, places=self.places[:, :n_directions], variances=self.variances[:n_directions])
 
     @property
     def influences(self) -> Floats:

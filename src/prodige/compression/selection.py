@@ -20,7 +20,7 @@ import numpy as np
 from prodige import _core
 from prodige.compression.budget import AnyGraph, Budget
 from prodige.compression.checkpoints import Checkpoint
-from prodige.compression.coordinates import find_coordinates
+from prodige.compression.coordinates import Coordinates, find_coordinates
 from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
@@ -30,6 +30,7 @@ from prodige.compression.neighbors import fit_local, looks_local
 from prodige.compression.objective import NearPairs, Validation
 from prodige.compression.products import N_SWEEPS, fit_product
 from prodige.graph.graph import Graph
+from prodige.graph.product import ProductGraph
 from prodige.graph.product_encoding import LEAST_CODED
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
@@ -68,6 +69,9 @@ _WEIGHT_BITS = (16, 12, 10, 8, 7, 6, 5)
 # What coordinates of lines there may be for a budget: hardly more than bits.
 _DIRECTIONS_FOR_A_BIT = 1.25
 _MORE_DIRECTIONS = 8
+
+# How many lines are tried where distances are not Euclidean, as a part of the number before.
+_FEWER_LINES = 0.75
 
 # Where time is limited: what lines may take of it.
 _LINES_TIME = 0.5
@@ -263,13 +267,27 @@ class Choice:
 
     def _fit_lines(self) -> Fit | None:
         """Fit a product of lines; None where the budget has no room for one."""
-        monitor, bits = self.how.monitor(N_TRIALS, _LINES_TIME), self.budget.bits
+        bits = self.budget.bits
         assert bits is not None
         width = self.space.points.shape[1] if self.space.measure == "euclidean" else self.space.n_items
         n_directions = max(1, int(min(width, _DIRECTIONS_FOR_A_BIT * bits + _MORE_DIRECTIONS)))
+        monitor = self.how.monitor(N_TRIALS, _LINES_TIME)
         coordinates = monitor.insist(
             lambda: find_coordinates(self.landmarks, PYTHAGOREAN, self.how.ranks, n_directions)
         )
+        best = self._run_lines(coordinates, bits, monitor)
+        # Where distances are not Euclidean many directions together are longer than these are, and lengths cannot be
+        # below 0 to make up for it. Fewer lines with smaller steps may be better then.
+        while self.space.measure != "euclidean" and best is not None and best.monitor.stopped == "finished":
+            assert isinstance(best.graph, ProductGraph)
+            coordinates = coordinates.first(int(_FEWER_LINES * best.graph.n_factors))
+            fewer = self._run_lines(coordinates, bits, self.how.monitor(N_TRIALS, _LINES_TIME))
+            if fewer is None or fewer.error >= best.error:
+                break
+            best = fewer
+        return best
+
+    def _run_lines(self, coordinates: Coordinates, bits: float, monitor: Monitor) -> Fit | None:
         graph = self._by_first(
             lambda: fit_lines(coordinates, bits, self.landmarks.scale, monitor, self.how.n_items), monitor
         )
