@@ -171,10 +171,8 @@ def test_a_sweep_sends_sums_of_tables_and_codes(tmp_path: Path) -> None:
 
 
 PRODUCT = SETTINGS[0]
-SWEPT: dict[str, Any] = {
-    "numbers_per_item": 6,
-    "structure": "product",
-}  # has no lines, whose history would be that of the better fit
+# There are no lines beside it, whose history would be told where they are the better fit.
+SWEPT: dict[str, Any] = {"numbers_per_item": 6, "structure": "product"}
 
 
 @pytest.mark.parametrize(
