@@ -107,6 +107,7 @@ def make_product(
     gauge: float = 2.0,
     n_twins: int = 0,
     ties: bool = False,
+    pendant: bool = False,
 ) -> ProductGraph:
     """A factor for each letter: positions, a grid of them, a connected graph, one that may be in parts (d), two sides.
 
@@ -136,7 +137,7 @@ def make_product(
     places = None
     if n_twins:
         places = rng.permutation(np.r_[np.arange(n_vertices), rng.integers(0, n_vertices, n_twins)])
-    return ProductGraph.from_factors(factors, codes, lengths, power, gauge, places)
+    return ProductGraph.from_factors(factors, codes, lengths, power, gauge, places, pendant)
 
 
 def make_bipartite(rng: np.random.Generator, n_hubs: int, ties: bool) -> BipartiteFactor:
@@ -172,5 +173,6 @@ def products(draw: st.DrawFn, max_vertices: int = 14) -> ProductGraph:
         power,
         gauge,
         draw(st.sampled_from([0, 0, 3])),
+        draw(st.booleans()),
         draw(st.booleans()),
     )

@@ -29,8 +29,10 @@ def make_graph(edges: Edges) -> Graph:
     return Graph.from_edges(edges.i, edges.j, edges.weight, edges.n_vertices, edges.n_items)
 
 
-def product(kinds: str, power: float, gauge: float, n_twins: int = 0, ties: bool = False) -> ProductGraph:
-    return make_product(np.random.default_rng(len(kinds)), 60, kinds, power, gauge, n_twins, ties)
+def product(
+    kinds: str, power: float, gauge: float, n_twins: int = 0, ties: bool = False, pendant: bool = False
+) -> ProductGraph:
+    return make_product(np.random.default_rng(len(kinds)), 60, kinds, power, gauge, n_twins, ties, pendant)
 
 
 MODELS: dict[str, Callable[[], Graph | ProductGraph]] = {
@@ -48,6 +50,9 @@ MODELS: dict[str, Callable[[], Graph | ProductGraph]] = {
     "product of two sides": lambda: product("bbb", 1, 1),
     "product of two sides with twins": lambda: product("bb", 1, 1, n_twins=15, ties=True),
     "product with a factor of two sides": lambda: product("pbg", 1, 2),
+    "product with pendant lengths": lambda: product("ppg", 2, 2, pendant=True),
+    "product with pendant lengths, in parts": lambda: product("gd", 1, 1.5, pendant=True),
+    "product with pendant lengths, twins and ties": lambda: product("pcg", 2, 2, n_twins=15, ties=True, pendant=True),
     "no metric": lambda: product("pp", 2, 1),
 }
 
@@ -77,7 +82,9 @@ def expected(model: Graph | ProductGraph) -> NDArray[np.float64]:
             [
                 0.0
                 if places[i] == places[j]
-                else reference.product_distance(tables, codes, lengths, model.power, model.gauge, i, j)
+                else reference.product_distance(
+                    tables, codes, lengths, model.power, model.gauge, model.pendant, i, j
+                )
                 for j in range(model.n_items)
             ]
             for i in range(model.n_items)
@@ -190,9 +197,10 @@ def test_paths_are_as_long_as_distances(model: Graph | ProductGraph) -> None:
         codes = [pair for pair, path in zip(model.codes[[i, j]].T.tolist(), paths, strict=True) if path]
         assert ends == codes
         steps = (length(factor.graph, path) for factor, path in zip(model.factors, paths, strict=True))
-        total = model.lengths[i] + model.lengths[j] + sum(step**model.power for step in steps)
-        if model.distance(i, j) > 0 or total == 0:
-            assert total ** (1 / model.gauge) == pytest.approx(model.distance(i, j), rel=1e-5)
+        total, both = sum(step**model.power for step in steps), model.lengths[i] + model.lengths[j]
+        whole = both + total ** (1 / model.gauge) if model.pendant else (both + total) ** (1 / model.gauge)
+        if model.distance(i, j) > 0 or whole == 0:
+            assert whole == pytest.approx(model.distance(i, j), rel=1e-5)
 
 
 def length(graph: Graph, path: list[int]) -> float:

@@ -48,6 +48,8 @@ def test_what_it_says_of_itself() -> None:
     assert product.codes.dtype == np.int32
     assert product.lengths.dtype == np.float32
     assert product.lengths.tolist() == [0, 0.5, 0.25]
+    assert not product.pendant
+    assert "gauge=2, pendant=True, numbers" in repr(simple(pendant=True))
 
 
 def test_distances_by_hand() -> None:
@@ -56,6 +58,7 @@ def test_distances_by_hand() -> None:
     assert product.distance(1, 2) == pytest.approx(np.sqrt(0.5 + 0.25 + 1**2 + 3**2))
     assert simple(power=1, gauge=1).distance(1, 2) == pytest.approx(0.5 + 0.25 + 1 + 3)
     assert simple(power=1, gauge=1.5).distance(1, 2) == pytest.approx((0.5 + 0.25 + 1 + 3) ** (1 / 1.5))
+    assert simple(pendant=True).distance(1, 2) == pytest.approx(0.5 + 0.25 + np.sqrt(1**2 + 3**2))
 
 
 def test_one_factor_of_one_hub_is_a_star() -> None:
@@ -99,11 +102,12 @@ def test_equality_sees_every_field() -> None:
         simple(lengths=Grid([0, 2, 1], 2, 0.0, 0.25)),
         simple(power=1.5),
         simple(gauge=1.5),
+        simple(pendant=True),
         simple(places=[0, 1, 2, 2]),
         simple(places=[0, 1, 2, 1]),
     ]
     assert simple() not in others
-    assert len({simple(), *others}) == 10
+    assert len({simple(), *others}) == 11
     assert simple(places=[0, 1, 2, 1]) == simple(places=np.array([0, 1, 2, 1], np.uint8))
 
 

@@ -123,7 +123,7 @@ def test_damage_is_refused_or_harmless(directory: Path, product: ProductGraph, d
     except FileFormatError:
         return
     assert loaded == ProductGraph.from_factors(
-        loaded.factors, loaded._codes, loaded._lengths, loaded.power, loaded.gauge, loaded._places
+        loaded.factors, loaded._codes, loaded._lengths, loaded.power, loaded.gauge, loaded._places, loaded.pendant
     )
     assert not np.isnan(loaded.distances()).any()
 
@@ -164,6 +164,8 @@ def test_a_gauge_of_tomorrow(path: Path) -> None:
         {"name": "power", "exponent": 2.5},
         {"name": "power", "exponent": 0.5},
         {"name": "power", "exponent": 2.0, "more": 1},
+        {"name": "pendant"},
+        {"name": "pendant", "exponent": 2.5},
         {"name": 3, "exponent": 2.0},
         {"exponent": 2.0},
     ]

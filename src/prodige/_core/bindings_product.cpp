@@ -9,10 +9,11 @@ void bind_product(nb::module_& m) {
         .def(
             "__init__",
             [](Product* self, Array<std::int32_t> n_hubs, Array<float> tables, Array<std::uint16_t> codes,
-               Array<float> lengths, std::optional<Array<Vertex>> places, double gauge) {
-                new (self) Product({view(n_hubs), view(tables), view(codes), view(lengths), view(places)}, gauge);
+               Array<float> lengths, std::optional<Array<Vertex>> places, double gauge, bool pendant) {
+                new (self)
+                    Product({view(n_hubs), view(tables), view(codes), view(lengths), view(places)}, gauge, pendant);
             },
-            "n_hubs"_a, "tables"_a, "codes"_a, "lengths"_a, "places"_a.none(), "gauge"_a)
+            "n_hubs"_a, "tables"_a, "codes"_a, "lengths"_a, "places"_a.none(), "gauge"_a, "pendant"_a)
         .def(
             "distances",
             [](const Product& product, Array<Vertex> sources, std::optional<Array<Vertex>> targets, int n_jobs) {

@@ -68,6 +68,7 @@ struct ProductView {
     const float* lengths;            // [item]
     const std::size_t* hub_offsets;  // [factor]: hubs of the factors before
     std::size_t n_factors;
+    bool pendant;  // lengths are no part of sums: they add to square roots
 };
 
 // What `lanes` sources add to a sum at every hub of every factor.
@@ -86,8 +87,9 @@ struct ProductKernels {
     // out[lane * stride + c]. Writes all lanes.
     void (*sum_block)(const ProductView& product, const ProductBlock& block, const std::int32_t* targets,
                       std::size_t first, std::size_t count, float* out, std::size_t stride);
-    // The items first to first + count - 1 whose sum is at most limits[lane], in order; how many there are. `found`
-    // has room for all, and for one more.
+    // The items first to first + count - 1 whose sum is at most limits[lane], in order; how many there are. Where
+    // lengths are pendant: those whose root and length are at most limits[lane], and perhaps a few more. `found` has
+    // room for all, and for one more.
     std::size_t (*find_near)(const ProductView& product, const ProductBlock& block, const float* limits,
                              std::size_t first, std::size_t count, NearItem* found);
     // Square roots in place.

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t chunk = 256;      // targets between two looks at the clock, and at what was found
 constexpr std::size_t least_width = 3;  // fewer sources than this are quicker one by one
 constexpr float most = std::numeric_limits<float>::max();
+constexpr float slack = 1e-6f;  // of a distance: more than its rounding
 
 void check_parts(const ProductParts& parts, double gauge) {
     const auto refuse = [](const std::string& problem) { throw std::invalid_argument(problem); };
@@ -57,7 +58,7 @@ struct Product::Bench {
     std::vector<NearItem> found;
 };
 
-Product::Product(const ProductParts& parts, double gauge) : gauge_(gauge) {
+Product::Product(const ProductParts& parts, double gauge, bool pendant) : gauge_(gauge), pendant_(pendant) {
     check_parts(parts, gauge);
     std::size_t hubs = 0, entries = 0;
     for (const std::int32_t n : parts.n_hubs) {
@@ -82,7 +83,7 @@ Product::Product(const ProductParts& parts, double gauge) : gauge_(gauge) {
 }
 
 ProductView Product::view() const noexcept {
-    return {codes_.data(), lengths_.data(), hub_offsets_.data(), n_factors()};
+    return {codes_.data(), lengths_.data(), hub_offsets_.data(), n_factors(), pendant_};
 }
 
 std::span<const Vertex> Product::twins(Vertex item) const noexcept {
@@ -97,7 +98,7 @@ float Product::sum(Vertex i, Vertex j) const noexcept {
     const std::size_t n = n_factors();
     const std::uint16_t* from = codes_.data() + i * n;
     const std::uint16_t* to = codes_.data() + j * n;
-    float total = lengths_[i] + lengths_[j];
+    float total = pendant_ ? 0 : lengths_[i] + lengths_[j];
     for (std::size_t m = 0; m < n; ++m) total += tables_[table_offsets_[m] + from[m] * n_hubs_[m] + to[m]];
     return total;
 }
@@ -110,7 +111,7 @@ void Product::sum_row(Vertex source, const Vertex* targets, std::size_t first, s
     for (std::size_t c = 0; c < count; ++c) {
         const std::size_t item = targets ? static_cast<std::size_t>(targets[c]) : first + c;
         const std::uint16_t* codes = codes_.data() + item * n;
-        float total = lengths_[source] + lengths_[item];
+        float total = pendant_ ? 0 : lengths_[source] + lengths_[item];
         for (std::size_t m = 0; m < n; ++m) total += rows[m][codes[m]];
         out[c] = total;
     }
@@ -144,6 +145,18 @@ void Product::take_roots(std::span<float> sums) const noexcept {
     if (gauge_ == 1) return;
     if (gauge_ == 2) return product_kernels().take_roots(sums.data(), sums.size());
     for (float& sum : sums) sum = root(sum);
+}
+
+float Product::distance(float sum, Vertex i, Vertex j) const noexcept {
+    return pendant_ ? root(sum) + (lengths_[i] + lengths_[j]) : root(sum);
+}
+
+// Turns sums of a source and some targets into distances.
+void Product::finish(Vertex source, const Vertex* targets, std::size_t first, std::span<float> sums) const noexcept {
+    take_roots(sums);
+    if (!pendant_) return;
+    for (std::size_t c = 0; c < sums.size(); ++c)
+        sums[c] += lengths_[source] + lengths_[targets ? static_cast<std::size_t>(targets[c]) : first + c];
 }
 
 // The largest finite sum with a root of at most this distance. Roots of neighbouring sums may be the same number, and
@@ -193,11 +206,11 @@ void Product::fill_block(std::span<const Vertex> sources, std::span<const Vertex
     for (std::size_t first = 0; first < rows.columns; first += chunk) {
         watch.check();
         const std::size_t count = std::min(chunk, rows.columns - first);
-        product_kernels().sum_block(view(), block, targets.empty() ? nullptr : targets.data() + first, first, count,
-                                    bench.out.data(), chunk);
+        const Vertex* some = targets.empty() ? nullptr : targets.data() + first;
+        product_kernels().sum_block(view(), block, some, first, count, bench.out.data(), chunk);
         for (std::size_t lane = 0; lane < sources.size(); ++lane) {
             const std::span<float> sums(bench.out.data() + lane * chunk, count);
-            take_roots(sums);
+            finish(sources[lane], some, first, sums);
             std::copy(sums.begin(), sums.end(), rows.row(lane).begin() + first);
         }
     }
@@ -207,8 +220,9 @@ void Product::fill_row(Vertex source, std::span<const Vertex> targets, std::span
     for (std::size_t first = 0; first < row.size(); first += chunk) {
         watch.check();
         const std::span<float> sums = row.subspan(first, std::min(chunk, row.size() - first));
-        sum_row(source, targets.empty() ? nullptr : targets.data() + first, first, sums.size(), sums.data());
-        take_roots(sums);
+        const Vertex* some = targets.empty() ? nullptr : targets.data() + first;
+        sum_row(source, some, first, sums.size(), sums.data());
+        finish(source, some, first, sums);
     }
 }
 
@@ -220,8 +234,10 @@ void Product::pair_distances(std::span<const Vertex> i, std::span<const Vertex> 
         const std::size_t last = std::min(first + pairs, out.size());
         for (std::size_t p = first; p < last; ++p) out[p] = sum(i[p], j[p]);
         take_roots(out.subspan(first, last - first));
-        for (std::size_t p = first; p < last; ++p)
+        for (std::size_t p = first; p < last; ++p) {
+            if (pendant_) out[p] += lengths_[i[p]] + lengths_[j[p]];
             if (place(i[p]) == place(j[p])) out[p] = 0;
+        }
     });
 }
 
@@ -232,23 +248,24 @@ class Product::Collector {
    public:
     Collector(const Product& product, Vertex source, const Stop<float>& stop)
         : product_(product), source_(source), nearest_(stop.until == Until::nearest), k_(stop.k) {
-        limit_ = nearest_ ? most : product.greatest_sum(stop.radius);
+        reach(nearest_ ? most : stop.radius);
         for (const Vertex twin : product.twins(source))
             if (twin != source) add(Label<float>(0, twin));
         narrow();
     }
 
+    // Of sums; what kernels are told where lengths are pendant, see kernels.hpp.
     float limit() const noexcept { return limit_; }
 
     void add(Vertex item, float sum) {
-        if (product_.place(item) != product_.place(source_)) add(Label<float>(product_.root(sum), item));
+        if (product_.place(item) == product_.place(source_)) return;
+        const float distance = product_.distance(sum, source_, item);
+        if (distance <= reach_) add(Label<float>(distance, item));
     }
 
     // Sums that tie with the k-th are of interest as well: their items may have smaller ids.
     void narrow() {
-        if (!nearest_ || best_.size() < k_ || !(best_.front().distance() < reach_)) return;
-        reach_ = best_.front().distance();
-        limit_ = product_.greatest_sum(reach_);
+        if (nearest_ && best_.size() >= k_ && best_.front().distance() < reach_) reach(best_.front().distance());
     }
 
     Neighbors<float> finish() {
@@ -262,6 +279,12 @@ class Product::Collector {
     }
 
    private:
+    void reach(float distance) {
+        reach_ = distance;
+        limit_ = product_.pendant_ ? distance - product_.lengths_[source_] + slack * distance
+                                   : product_.greatest_sum(distance);
+    }
+
     void add(Label<float> label) {
         if (!nearest_) return best_.push_back(label);
         if (best_.size() == k_) {
@@ -278,7 +301,7 @@ class Product::Collector {
     bool nearest_;
     std::size_t k_;
     std::vector<Label<float>> best_;  // of the k nearest the farthest first
-    float reach_ = unreached<float>;  // distance of the k-th
+    float reach_;  // the radius, or the distance of the k-th
     float limit_;
 };
 
@@ -286,7 +309,8 @@ std::vector<Neighbors<float>> Product::neighbors(std::span<const Vertex> sources
                                                  Watch& watch) const {
     std::vector<Neighbors<float>> found(sources.size());
     std::vector<Bench> benches(std::max(n_jobs, 1));
-    const bool many = lengths_.size() * n_factors() >= hub_offsets_.back();
+    // Kernels know the square root alone.
+    const bool many = lengths_.size() * n_factors() >= hub_offsets_.back() && (!pendant_ || gauge_ == 2);
     parallel_for((sources.size() + lanes - 1) / lanes, n_jobs, watch, [&](std::size_t worker, std::size_t block) {
         const std::size_t first = block * lanes;
         const std::size_t width = std::min(lanes, sources.size() - first);
@@ -326,7 +350,7 @@ void Product::search_row(Vertex source, Collector& collector, Watch& watch) cons
         const std::size_t count = std::min(chunk, lengths_.size() - first);
         sum_row(source, nullptr, first, count, sums);
         for (std::size_t c = 0; c < count; ++c)
-            if (sums[c] <= collector.limit()) collector.add(static_cast<Vertex>(first + c), sums[c]);
+            if (pendant_ || sums[c] <= collector.limit()) collector.add(static_cast<Vertex>(first + c), sums[c]);
         collector.narrow();
     }
 }

@@ -2,7 +2,8 @@
 //
 // An item has a hub in each factor and a length of its own. The sum of two items is (length + length) + step in factor
 // 0 + step in factor 1 + ..., always in this order, and tables are symmetric: so it has the same bits whichever of the
-// two is the source, and whatever else is asked. The distance is a root of the sum, the gauge.
+// two is the source, and whatever else is asked. The distance is a root of the sum, the gauge. Where lengths are those
+// of pendant edges, the sum begins with 0, and the distance is root + (length + length).
 #pragma once
 
 #include <vector>
@@ -26,8 +27,9 @@ struct ProductParts {
 
 class Product {
    public:
-    // Distances are sums to the power 1 / gauge. Throws std::invalid_argument where parts do not fit together.
-    Product(const ProductParts& parts, double gauge);
+    // Distances are sums to the power 1 / gauge; lengths are part of the sums, or come after where they are `pendant`.
+    // Throws std::invalid_argument where parts do not fit together.
+    Product(const ProductParts& parts, double gauge, bool pendant = false);
 
     Vertex n_items() const noexcept { return static_cast<Vertex>(lengths_.size()); }
     std::size_t n_factors() const noexcept { return n_hubs_.size(); }
@@ -58,6 +60,8 @@ class Product {
 
     float root(float sum) const noexcept;
     void take_roots(std::span<float> sums) const noexcept;
+    float distance(float sum, Vertex i, Vertex j) const noexcept;
+    void finish(Vertex source, const Vertex* targets, std::size_t first, std::span<float> sums) const noexcept;
     float greatest_sum(float distance) const noexcept;
 
     void fill_block(std::span<const Vertex> sources, std::span<const Vertex> targets, Matrix<float> rows, Bench& bench,
@@ -68,6 +72,7 @@ class Product {
     void search_row(Vertex source, Collector& collector, Watch& watch) const;
 
     double gauge_;
+    bool pendant_;
     std::vector<std::size_t> n_hubs_;         // [factor]
     std::vector<std::size_t> hub_offsets_;    // [factor + 1]: hubs of the factors before
     std::vector<std::size_t> table_offsets_;  // [factor]: where its table begins

@@ -82,6 +82,7 @@ def figures_of_product(product: ProductGraph) -> dict[str, Any]:
         "n_factors": product.n_factors,
         "power": product.power,
         "gauge": product.gauge,
+        "pendant": product.pendant,
         "is_metric": product.is_metric,
     }
 
@@ -107,7 +108,8 @@ def rows_of(figures: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
     }
     if "n_factors" in figures:
         rows |= {
-            "factors": f"{figures['n_factors']:,}, power {figures['power']:g}, gauge {figures['gauge']:g}",
+            "factors": f"{figures['n_factors']:,}, power {figures['power']:g}, gauge {figures['gauge']:g}"
+            + ", pendant lengths" * figures["pendant"],
             "is a metric": is_metric_in_words(figures["is_metric"]),
         }
         return rows | metadata_rows(figures)

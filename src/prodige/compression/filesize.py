@@ -54,6 +54,6 @@ def shorten(product: ProductGraph, bits: float, n_items: int | None = None) -> P
     given, times = product.length_grid, _COARSER
     while given is not None and times < 2 * 2**given.bits and expect_bits(product, n_items) > bits:
         lengths = Grid(np.rint(given.levels / times).astype(np.uint16), given.bits, given.least, given.step * times)
-        product = ProductGraph.from_factors(product.factors, product.codes, lengths, product.power, product.gauge)
+        product = product.with_vertices(product.codes, lengths)
         times *= _COARSER
     return product

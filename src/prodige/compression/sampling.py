@@ -124,7 +124,7 @@ def fit_sampled(
     if selected.monitor.stopped != "finished":  # what goes on from a checkpoint would have gone on with the fit
         how = replace(how, checkpoint=Checkpoint.none())
     codes, lengths = place_all(sample, placing, how, history)
-    graph = ProductGraph.from_factors(product.factors, codes, placing.on_grid(lengths), product.power, product.gauge)
+    graph = product.with_vertices(codes, placing.on_grid(lengths))
     if budget.bits is not None:
         graph = shorten(graph, budget.bits)
     if (places := places_of(sample)) is not None:

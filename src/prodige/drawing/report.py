@@ -236,8 +236,8 @@ def describe_graph(graph: Graph | ProductGraph) -> str:
     promise = "a metric" if graph.is_metric else "not promised to be a metric"
     return (
         f"{graph.n_items:,} items at {graph.n_hubs:,} hubs of {graph.n_factors:,} graphs: an item is one hub in each, "
-        "and a length of its own. Shortest paths in all of them add up to the distance between two items, by power "
-        f"{graph.power:g} and gauge {graph.gauge:g}; it is {promise}."
+        f"and a length of its own{', that of an edge it hangs by' * graph.pendant}. Shortest paths in all of them add "
+        f"up to the distance between two items, by power {graph.power:g} and gauge {graph.gauge:g}; it is {promise}."
     )
 
 

@@ -62,7 +62,8 @@ key              what it holds
 ``n_items``
 ``n_vertices``   different places of items; where there are fewer than items, ``places`` says which item is where
 ``power``        what distances in factors are taken to, 1.0 to 2.0
-``gauge``        ``{"name": "power", "exponent": 2.0}``: which root of the sum is the distance, 1.0 to 2.0
+``gauge``        ``{"name": "power", "exponent": 2.0}``: which root of the sum is the distance, 1.0 to 2.0; named
+                 ``"pendant"`` where lengths add to the root instead of the sum
 ``length_bits``  of the lengths
 ``factors``      a list: ``[hubs, coordinates, bits]`` of a factor whose hubs have positions; ``[hubs, hubs,
                  coordinates, bits, bits]`` of one of two sides; or the content of a graph

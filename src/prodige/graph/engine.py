@@ -162,11 +162,13 @@ class ProductEngine:
     codes
         The hub of each item in each factor, shape [N, M].
     lengths
-        What an item adds to each of its sums, shape [N].
+        What an item adds to each of its sums, or of its distances, shape [N].
     places
         Items of the same place are at distance 0; ``None`` where no two are.
     gauge
         Distances are sums to the power ``1 / gauge``.
+    pendant
+        Whether lengths add to distances instead of sums.
     """
 
     def __init__(
@@ -177,9 +179,10 @@ class ProductEngine:
         lengths: NDArray[np.float32],
         places: NDArray[np.int32] | None,
         gauge: float,
+        pendant: bool,
     ) -> None:
         self.n_items, self.n_factors = codes.shape
-        self._product = _core.Product(n_hubs, tables, codes.ravel().astype(np.uint16), lengths, places, gauge)
+        self._product = _core.Product(n_hubs, tables, codes.ravel().astype(np.uint16), lengths, places, gauge, pendant)
 
     def distances(
         self, sources: NDArray[np.int32], targets: NDArray[np.int32] | None, n_jobs: int | None

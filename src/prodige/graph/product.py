@@ -7,9 +7,13 @@ memory holds, and an item is a few short codes. With ``d_m`` the distance in fac
 
     D(i, j) = (e_i + e_j + Σ_m d_m(c_m(i), c_m(j)) ** power) ** (1 / gauge)        for i ≠ j
 
+or, where lengths are those of *pendant* edges, by which items hang on their vertices,
+
+    D(i, j) = e_i + e_j + (Σ_m d_m(c_m(i), c_m(j)) ** power) ** (1 / gauge)        for i ≠ j.
+
 Where ``power`` is at most ``gauge``, D is a metric: ``d ** (power / gauge)`` is one, as every concave power of a metric
-is, and D is their l_p product with p = gauge (Minkowski's inequality). With 1 and 1 it is the Cartesian product of
-graphs, with 2 and 2 what Pythagoras says of sides at right angles.
+is, and their l_p product with p = gauge is one, too (Minkowski's inequality). With 1 and 1 it is the Cartesian product
+of graphs, with 2 and 2 what Pythagoras says of sides at right angles.
 """
 
 from __future__ import annotations
@@ -80,6 +84,7 @@ class ProductGraph(Queryable):
         "_lengths",
         "_lock",
         "_n_bytes",
+        "_pendant",
         "_places",
         "_power",
     )
@@ -92,6 +97,7 @@ class ProductGraph(Queryable):
     _lengths: NDArray[np.float32] | Grid
     _lock: threading.Lock
     _n_bytes: int | None
+    _pendant: bool
     _places: NDArray[np.int32] | None
     _power: float
 
@@ -107,6 +113,7 @@ class ProductGraph(Queryable):
         power: float = 2.0,
         gauge: float = 2.0,
         places: ArrayLike | None = None,
+        pendant: bool = False,
     ) -> ProductGraph:
         """Make a product of graphs.
 
@@ -118,12 +125,14 @@ class ProductGraph(Queryable):
         codes : array-like of int, shape [V, M]
             The hub of each vertex in each factor.
         lengths : array-like of float or Grid, shape [V]
-            What a vertex adds to all its distances before the gauge; finite and 0 or more.
+            What a vertex adds to all its distances, before the gauge or after it; finite and 0 or more.
         power, gauge : float
             1 to 2. Distances in factors are taken to ``power`` and added up; of the sum the root of ``gauge`` is taken.
         places : array-like of int, shape [N], optional
             The vertex of each item, where items may share one: they are at distance 0. Every vertex has an item. When
             left out item ``i`` is vertex ``i``.
+        pendant : bool
+            Whether lengths are those of edges that items hang by: they add to distances, not to sums before the gauge.
 
         Examples
         --------
@@ -137,6 +146,7 @@ class ProductGraph(Queryable):
         product = object.__new__(cls)
         product._factors = given
         product._power, product._gauge = check_exponent("power", power), check_exponent("gauge", gauge)
+        product._pendant = bool(pendant)
         product._codes = check_codes(codes, [factor.n_hubs for factor in given])
         product._lengths = check_lengths(lengths, len(product._codes))
         product._places = None if places is None else check_places(places, len(product._codes))
@@ -166,7 +176,26 @@ class ProductGraph(Queryable):
         """
         if self._places is not None:
             places = self._places[check_places(places, self.n_items)]
-        return self.from_factors(self._factors, self._codes, self._lengths, self._power, self._gauge, places)
+        return self.with_vertices(self._codes, self._lengths, places)
+
+    def with_vertices(
+        self, codes: ArrayLike, lengths: ArrayLike | Grid, places: ArrayLike | None = None
+    ) -> ProductGraph:
+        """Return a product of the same factors with other vertices.
+
+        Parameters
+        ----------
+        codes, lengths, places
+            As of :meth:`from_factors`.
+
+        Examples
+        --------
+        >>> from prodige import ProductGraph
+        >>> product = ProductGraph.from_factors([[[0.0], [3.0]]], [[0], [1]], [0.0, 0.0])
+        >>> product.with_vertices([[1], [1], [0]], [8.0, 8.0, 0.0]).distance(0, 1)
+        4.0
+        """
+        return self.from_factors(self._factors, codes, lengths, self._power, self._gauge, places, self._pendant)
 
     def with_items(self, codes: ArrayLike, lengths: ArrayLike | Grid) -> ProductGraph:
         """Return a product with further items after those that are there.
@@ -190,7 +219,7 @@ class ProductGraph(Queryable):
         if self._places is not None:
             places = np.concatenate([self._places, n_vertices + np.arange(len(more))])
         all_codes = np.concatenate([self._codes, more])
-        return self.from_factors(self._factors, all_codes, all_lengths, self._power, self._gauge, places)
+        return self.with_vertices(all_codes, all_lengths, places)
 
     def remove(self, items: ArrayLike) -> ProductGraph:
         """Return a product without some items; distances between the others stay as they are.
@@ -210,14 +239,8 @@ class ProductGraph(Queryable):
         kept = kept_items(items, self.n_items)
         places = kept if self._places is None else self._places[kept]
         vertices, places = np.unique(places, return_inverse=True)
-        return self.from_factors(
-            self._factors,
-            self._codes[vertices],
-            take_lengths(self._lengths, vertices),
-            self._power,
-            self._gauge,
-            None if self._places is None else places,
-        )
+        lengths = take_lengths(self._lengths, vertices)
+        return self.with_vertices(self._codes[vertices], lengths, None if self._places is None else places)
 
     # -- keeping -----------------------------------------------------------------------------------------------------
 
@@ -342,7 +365,7 @@ class ProductGraph(Queryable):
 
     @property
     def lengths(self) -> NDArray[np.float32]:
-        """What each item adds to its distances before the gauge, shape [N]; read-only."""
+        """What each item adds to its distances, before the gauge or after it, shape [N]; read-only."""
         lengths = self._vertex_lengths
         return lengths if self._places is None else frozen(lengths[self._places])
 
@@ -373,6 +396,11 @@ class ProductGraph(Queryable):
     def gauge(self) -> float:
         """Which root of the sum is the distance."""
         return self._gauge
+
+    @property
+    def pendant(self) -> bool:
+        """Whether lengths are those of edges that items hang by, and add to distances themselves."""
+        return self._pendant
 
     @property
     def is_metric(self) -> bool:
@@ -429,13 +457,15 @@ class ProductGraph(Queryable):
     def __repr__(self) -> str:
         return (
             f"ProductGraph(n_items={self.n_items}, n_factors={self.n_factors}, n_hubs={self.n_hubs}, "
-            f"power={self.power:g}, gauge={self.gauge:g}, numbers_per_item={self.numbers_per_item:.4g})"
+            f"power={self.power:g}, gauge={self.gauge:g}, {'pendant=True, ' * self.pendant}"
+            f"numbers_per_item={self.numbers_per_item:.4g})"
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProductGraph):
             return NotImplemented
-        return (self.power, self.gauge, self._factors) == (other.power, other.gauge, other._factors) and all(
+        mine, yours = ((one.power, one.gauge, one.pendant, one._factors) for one in (self, other))
+        return mine == yours and all(
             same(mine, yours)
             for mine, yours in (
                 (self._codes, other._codes),
@@ -448,7 +478,8 @@ class ProductGraph(Queryable):
         if self._hash is None:
             lengths = self._lengths if isinstance(self._lengths, Grid) else self._lengths.tobytes()
             places = None if self._places is None else self._places.tobytes()
-            self._hash = hash((self._factors, self._codes.tobytes(), lengths, places, self.power, self.gauge))
+            exponents = self.power, self.gauge, self.pendant
+            self._hash = hash((self._factors, self._codes.tobytes(), lengths, places, exponents))
         return self._hash
 
     def __copy__(self) -> ProductGraph:
@@ -466,6 +497,7 @@ class ProductGraph(Queryable):
             self.power,
             self.gauge,
             self._places,
+            self.pendant,
         )
 
     @property
@@ -482,5 +514,7 @@ class ProductGraph(Queryable):
             if self._engine_cache is None:
                 n_hubs = np.array([factor.n_hubs for factor in self._factors], dtype=np.int32)
                 tables = step_tables(self._factors, self._power)
-                self._engine_cache = ProductEngine(n_hubs, tables, self.codes, self.lengths, self._places, self._gauge)
+                self._engine_cache = ProductEngine(
+                    n_hubs, tables, self.codes, self.lengths, self._places, self._gauge, self._pendant
+                )
             return self._engine_cache

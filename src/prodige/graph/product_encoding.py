@@ -30,7 +30,8 @@ SIDED = "n_first"  # of products with bipartite factors: vertices of the first s
 CODED = "n_kinds"  # of products whose codes and levels of lengths are coded as rows: kinds of these
 LEAST_CODED = 256  # vertices: of fewer there is little to learn
 EVEN = 0  # bits of positions that are all levels of a grid, one after the other
-GAUGE = "power"  # the only one so far
+GAUGE = "power"  # lengths add to the sum whose root is the distance
+PENDANT = "pendant"  # lengths add to that root
 MAX_DIMENSIONS = 2**16
 _GRID = np.dtype("<f4")  # of the two numbers in front of levels
 
@@ -77,7 +78,7 @@ def encode(product: ProductGraph, coded: bool = True) -> tuple[dict[str, Any], d
         "n_items": product.n_items,
         "n_vertices": n_vertices,
         "power": product.power,
-        "gauge": {"name": GAUGE, "exponent": product.gauge},
+        "gauge": {"name": PENDANT if product.pendant else GAUGE, "exponent": product.gauge},
         "length_bits": bits_of(product._lengths),
         "factors": described,
     }
@@ -107,7 +108,7 @@ def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
         raise ValueError(f"a product of graphs needs {', '.join(KEYS)}")
     n_items = count(content, "n_items", 1, MAX_INT32 - 1)
     n_vertices = count(content, "n_vertices", 1, n_items)
-    gauge = decode_gauge(content["gauge"])
+    gauge, pendant = decode_gauge(content["gauge"])
     length_bits = check_bits(content["length_bits"])
     described = content["factors"]
     n_first = count(content, SIDED, 0, n_vertices - 1) if SIDED in content else 0
@@ -135,6 +136,7 @@ def decode(content: Any, arrays: Mapping[str, NDArray[Any]]) -> ProductGraph:
         exponent(content["power"]),
         gauge,
         places,
+        pendant,
     )
 
 
@@ -187,15 +189,15 @@ def check_shapes(row: Any, least_bits: int = 1) -> list[Shape]:
     ]
 
 
-def decode_gauge(gauge: Any) -> float:
-    """Return the exponent of the gauge; one that is not known here is from the future."""
+def decode_gauge(gauge: Any) -> tuple[float, bool]:
+    """Return the exponent of the gauge, and whether lengths are pendant; a name not known here is from the future."""
     if not isinstance(gauge, dict) or not isinstance(gauge.get("name"), str):
         raise ValueError(f"a gauge should have a name, not {shortened(gauge)}")
-    if gauge["name"] != GAUGE:
+    if gauge["name"] not in (GAUGE, PENDANT):
         raise NewerError(f"its gauge, {shortened(gauge['name'])}, is unknown to this version")
     if set(gauge) != {"name", "exponent"}:
-        raise ValueError(f"a gauge {GAUGE!r} has an exponent and nothing else, not {shortened(gauge)}")
-    return exponent(gauge["exponent"])
+        raise ValueError(f"a gauge {gauge['name']!r} has an exponent and nothing else, not {shortened(gauge)}")
+    return exponent(gauge["exponent"]), gauge["name"] == PENDANT
 
 
 def exponent(value: Any) -> float:

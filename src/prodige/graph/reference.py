@@ -117,6 +117,7 @@ def product_distance(
     lengths: Sequence[float],
     power: float,
     gauge: float,
+    pendant: bool,
     i: int,
     j: int,
 ) -> float:
@@ -124,5 +125,5 @@ def product_distance(
     if i == j:
         return 0.0
     hubs = zip(distances, codes[i], codes[j], strict=True)
-    total: float = lengths[i] + lengths[j] + sum(table[g][h] ** power for table, g, h in hubs)
-    return math.pow(total, 1 / gauge)
+    total, both = sum(table[g][h] ** power for table, g, h in hubs), lengths[i] + lengths[j]
+    return both + math.pow(total, 1 / gauge) if pendant else math.pow(both + total, 1 / gauge)

@@ -105,8 +105,7 @@ def with_vertices(vectors: Vectors, codes: NDArray[Any], levels: NDArray[np.uint
     """Return the same factors, and the same grid of lengths, with other vertices."""
     graph, grid = vectors.graph, grid_of(vectors.graph)
     lengths = Grid(levels, grid.bits, grid.least, grid.step)
-    product = ProductGraph.from_factors(graph.factors, codes, lengths, graph.power, graph.gauge)
-    return Vectors(product, n_users, vectors.constants)
+    return Vectors(graph.with_vertices(codes, lengths), n_users, vectors.constants)
 
 
 # -- graphs of the paper ---------------------------------------------------------------------------------------------
