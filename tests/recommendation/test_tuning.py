@@ -11,7 +11,7 @@ from prodige.progress import Monitor
 from prodige.recommendation.distillation import ProductFit, Trials
 from prodige.recommendation.plan import Budget
 from prodige.recommendation.teacher import TeacherSettings
-from prodige.recommendation.tuning import N_TEACHERS, Tuning
+from prodige.recommendation.tuning import LEAST_GAIN, N_TEACHERS, Tuning
 from strategies import crowds
 
 
@@ -45,6 +45,17 @@ def test_a_search_ends_and_asks_once() -> None:
     assert tuning.best == max(asked, key=lambda settings: settings.alpha)
 
 
+@pytest.mark.parametrize(("gain", "is_taken"), [(0.5 * LEAST_GAIN, False), (2 * LEAST_GAIN, True)])
+def test_gains_by_chance_are_not_taken(gain: float, is_taken: bool) -> None:
+    start = TeacherSettings(rank=8)
+    tuning = Tuning(
+        start, lambda one: (gain if one.alpha > start.alpha else 0.0) - 0.1 * (one.penalty != start.penalty)
+    )
+    list(tuning.steps())
+    assert (tuning.best != start) == is_taken
+    assert {one.alpha > start.alpha for one in tuning.runners_up(1, 0.002)} == {True}
+
+
 def test_runners_up_are_those_not_far_behind() -> None:
     tuning = Tuning(TeacherSettings(rank=8, alpha=0.03, penalty=0.015), along_a_slope)
     assert tuning.runners_up(3, 9.0) == []
@@ -52,7 +63,7 @@ def test_runners_up_are_those_not_far_behind() -> None:
     best, others = along_a_slope(tuning.best), tuning.runners_up(9, 0.6)
     found = [along_a_slope(settings) for settings in others]
     assert found == sorted(found, reverse=True)
-    assert all(best - 0.6 <= quality < best for quality in found)
+    assert all(quality >= best - 0.6 for quality in found)
     assert others[:1] == tuning.runners_up(1, 0.6)
     assert tuning.best not in others
 

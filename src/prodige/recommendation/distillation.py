@@ -30,7 +30,7 @@ from prodige.recommendation.plan import WORD_BITS, Budget, Grouping, Plan, least
 from prodige.recommendation.price import Price, coded_bits, first_price
 from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
-from prodige.recommendation.tuning import N_TEACHERS, Tuning
+from prodige.recommendation.tuning import LEAST_GAIN, N_TEACHERS, Tuning
 from prodige.threads import count_threads, one_thread
 
 _N_TRIALS = 16  # at most
@@ -132,10 +132,12 @@ class ProductFit:
                 return
         quality = -np.inf
         wide = taught(first_wide_shape(self.budget, self.interactions), tuning.best)
-        for shape in itertools.chain((self.shape, wide), self._taught_otherwise(tuning)):
+        starts = ((shape, _LEAST_GAIN) for shape in (self.shape, wide))
+        others = ((shape, LEAST_GAIN) for shape in self._taught_otherwise(tuning))
+        for shape, least_gain in itertools.chain(starts, others):
             if shape in trials.known:
                 continue
-            if (found := trials.judge(shape)) > quality + _LEAST_GAIN:
+            if (found := trials.judge(shape)) > quality + least_gain:
                 self.shape, quality = shape, found
             yield -quality
             if monitor.due(0.45):
