@@ -30,16 +30,19 @@ from prodige.recommendation.plan import WORD_BITS, Budget, Grouping, Plan, least
 from prodige.recommendation.price import Price, coded_bits, first_price
 from prodige.recommendation.sides import Sides
 from prodige.recommendation.teacher import Teacher, TeacherSettings, alternate, complete, fit_teacher
+from prodige.recommendation.tuning import LEAST_GAIN, N_TEACHERS, Tuning
 from prodige.threads import count_threads, one_thread
 
-_N_TRIALS = 24  # at most
+_N_TRIALS = 16  # at most
 _LEAST_GAIN = 2e-4  # for which another shape is taken
+_TUNING_RANK = 32  # at most, that a teacher's settings are chosen at in floats
+_N_RUNNERS_UP, _NEARLY = 3, 2e-3  # settings nearly as good in floats that codes are tried with, and how nearly
 _RANKS = (8, 16, 24, 32, 48, 64, 96, 128)
 _RANK_SHARE = 0.6  # of the root of the number of users and items, at most, is the rank to begin with
 _N_TRIAL_ALTERNATIONS = 7
 _N_ALTERNATIONS = 12
 _N_ROUNDS, _N_TRIAL_ROUNDS = 3, 2
-N_STEPS = _N_TRIALS + _N_ALTERNATIONS + N_PRICES * _N_ROUNDS  # at most
+N_STEPS = N_TEACHERS + _N_TRIALS + _N_ALTERNATIONS + N_PRICES * _N_ROUNDS  # at most
 _WIDEST = 96  # rank to begin with
 _HURRIED = 16  # directions and words where there is no time for more
 # Times as long as the smallest alternation should a fit be that searches, and one that begins as usual.
@@ -120,28 +123,44 @@ class ProductFit:
         if held is None:
             return
         trials = Trials(self, held)
-        quality = trials.judge(self.shape)
-        yield -quality
-        if monitor.due(0.45):
-            return
-        wide = first_wide_shape(self.budget, self.interactions)
-        if wide != self.shape and (found := trials.judge(wide)) > quality + _LEAST_GAIN:
-            self.shape, quality = wide, found
-        yield -quality
+        settings = replace(self.shape.teacher, rank=min(self.shape.teacher.rank, _TUNING_RANK))
+        tuning = Tuning(settings, trials.judge_floats)
+        for quality in tuning.steps():
+            self.shape = taught(self.shape, tuning.best)
+            yield -quality
+            if monitor.due(0.3):
+                return
+        quality = -np.inf
+        wide = taught(first_wide_shape(self.budget, self.interactions), tuning.best)
+        starts = ((shape, _LEAST_GAIN) for shape in (self.shape, wide))
+        others = ((shape, LEAST_GAIN) for shape in self._taught_otherwise(tuning))
+        for shape, least_gain in itertools.chain(starts, others):
+            if shape in trials.known:
+                continue
+            if (found := trials.judge(shape)) > quality + least_gain:
+                self.shape, quality = shape, found
+            yield -quality
+            if monitor.due(0.45):
+                return
         improved = True
         while improved:
             improved = False
             for change, direction in itertools.product(CHANGES, (1, -1)):
-                while (shape := change(self, direction)) is not None and shape not in trials.known:
+                while (changed := change(self, direction)) is not None and changed not in trials.known:
                     if len(trials.known) >= _N_TRIALS or monitor.due(0.45):
                         return
-                    found = trials.judge(shape)
+                    found = trials.judge(changed)
                     is_better = found > quality + _LEAST_GAIN
                     if is_better:
-                        self.shape, quality, improved = shape, found, True
+                        self.shape, quality, improved = changed, found, True
                     yield -quality
                     if not is_better:
                         break
+
+    def _taught_otherwise(self, tuning: Tuning) -> Iterator[Shape]:
+        """Yield the shape that is the best by then with settings that are nearly as good in floats."""
+        for settings in tuning.runners_up(_N_RUNNERS_UP, _NEARLY):
+            yield taught(self.shape, settings)
 
     def _teach(self, monitor: Monitor) -> Iterator[float]:
         random = np.random.RandomState(self.random.randint(2**31))
@@ -203,19 +222,24 @@ class Trials:
         self.teachers: dict[TeacherSettings, Balanced] = {}
         self.known: dict[Shape, float] = {}
 
+    def judge_floats(self, settings: TeacherSettings) -> float:
+        """Return how well a teacher of these settings ranks what was held out, without codes."""
+        found = self._teach(settings)
+        return self.thin.judge(found.users, found.items, found.bias)
+
     def judge(self, shape: Shape) -> float:
         """Return how well a product of this shape ranks what was held out."""
         if shape.teacher not in self.teachers:
             best = self.fit.shape.teacher
             self.teachers = {settings: kept for settings, kept in self.teachers.items() if settings == best}
-            self.teachers[shape.teacher] = self._teach(shape)
+            self.teachers[shape.teacher] = self._teach(shape.teacher)
         self.known[shape] = self._distil(shape)
         return self.known[shape]
 
-    def _teach(self, shape: Shape) -> Balanced:
+    def _teach(self, settings: TeacherSettings) -> Balanced:
         """Return a teacher of what was not held out, with the users that codes are tried on."""
         sides, random = self.held.sides, np.random.RandomState(self.seed)
-        teacher = fit_teacher(sides, shape.teacher, _N_TRIAL_ALTERNATIONS, random, self.fit.n_jobs)
+        teacher = fit_teacher(sides, settings, _N_TRIAL_ALTERNATIONS, random, self.fit.n_jobs)
         found = balance(complete(sides, teacher))
         return replace(found, users=np.ascontiguousarray(found.users[self.chosen]))
 
@@ -251,16 +275,9 @@ class Trials:
 # -- shapes ----------------------------------------------------------------------------------------------------------
 
 
-def change_alpha(fit: ProductFit, direction: int) -> Shape | None:
-    """Return the shape whose teacher believes twice or half as much that pairs which did not meet should not."""
-    teacher = fit.shape.teacher
-    return replace(fit.shape, teacher=replace(teacher, alpha=teacher.alpha * 2.0**direction))
-
-
-def change_penalty(fit: ProductFit, direction: int) -> Shape | None:
-    """Return the shape whose teacher has twice or half the penalty."""
-    teacher = fit.shape.teacher
-    return replace(fit.shape, teacher=replace(teacher, penalty=teacher.penalty * 2.0**direction))
+def taught(shape: Shape, settings: TeacherSettings) -> Shape:
+    """Return the shape with a teacher of these settings, but of its own rank."""
+    return replace(shape, teacher=replace(settings, rank=shape.teacher.rank))
 
 
 def change_rank(fit: ProductFit, direction: int) -> Shape | None:
@@ -313,8 +330,6 @@ def change_width(fit: ProductFit, direction: int) -> Shape | None:
 
 
 CHANGES = (
-    change_alpha,
-    change_penalty,
     change_rank,
     change_words,
     change_width,
