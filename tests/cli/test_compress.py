@@ -21,7 +21,7 @@ from prodige import DistanceCompressor, Graph, ProductGraph, __version__, loadin
 from prodige.cli import app
 from prodige.cli.progress import FitProgress
 from prodige.compression import exponents, selection
-from prodige.compression.objective import Validation
+from prodige.compression.objective import Measured, Validation
 from prodige.graph import atomic, container
 from prodige.graph.queryable import Queryable
 from prodige.metric.evaluation import evaluate
@@ -142,6 +142,7 @@ def test_a_product(data: str) -> None:
         "n_factors": product.n_factors,
         "power": 2.0,
         "gauge": 2.0,
+        "pendant": False,
         "is_metric": True,
         "numbers_per_item": product.numbers_per_item,
         "bytes": size,
@@ -239,7 +240,9 @@ def test_table(data: str) -> None:
 def test_table_of_a_product(data: str, options: tuple[str, ...], promise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exponents, "METRIC", ((1.0, 1.0),))
     monkeypatch.setattr(exponents, "OTHERS", ((2.0, 1.0),))
-    monkeypatch.setattr(Validation, "error", lambda self, graph, n_jobs: graph.gauge - graph.power)
+    monkeypatch.setattr(
+        Validation, "measure", lambda self, graph, n_jobs: Measured(graph.gauge - graph.power, 0.0, 0.0)
+    )
     monkeypatch.setattr(exponents, "_LEAST_ITEMS", 3)
     result = runner.invoke(app, ["compress", data, *SHORT, "--metric", "cityblock", "--structure", "product", *options])
     assert result.exit_code == 0, result.output

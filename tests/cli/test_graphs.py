@@ -95,6 +95,7 @@ def test_a_product(tmp_path: Path) -> None:
         "n_factors": 2,
         "power": 2.0,
         "gauge": 2.0,
+        "pendant": False,
         "is_metric": True,
         "numbers_per_item": 13 / 3,
         "bytes": size,

@@ -14,9 +14,10 @@ from sklearn.datasets import load_digits
 from prodige import DistanceCompressor, ProductGraph, load
 from prodige.baselines import ResidualCoordinates
 from prodige.compression import lines
-from prodige.compression.coordinates import Coordinates, find_coordinates
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.lines import fit_lines, hub_bits, make_product, round_lengths, round_line
-from prodige.compression.placing import LinearPlacing
+from prodige.compression.pendants import Hung, PendantFit
+from prodige.compression.placing import PendantPlacing, cheapest
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product_encoding import is_even
 from prodige.metric.landmarks import Landmarks
@@ -28,9 +29,12 @@ RNG = np.random.default_rng(0)
 GAUSSIAN = (RNG.normal(size=(3000, 12)) * 0.8 ** np.arange(12)).astype(np.float32)
 
 
-def start(X: NDArray[Any]) -> tuple[Coordinates, float, Landmarks]:
-    landmarks = Landmarks.draw(Space(X), 4096, np.random.RandomState(0))
-    return find_coordinates(landmarks, (2.0, 2.0)), landmarks.scale, landmarks
+def start(X: NDArray[Any], n_lines: int, metric: str = "euclidean") -> tuple[Hung, float, Landmarks]:
+    landmarks = Landmarks.draw(Space(X, metric), 4096, np.random.RandomState(0))
+    fit = PendantFit(landmarks, find_coordinates(landmarks, (2.0, 2.0)), n_jobs=1)
+    fit.begin(n_lines)
+    fit.learn()
+    return fit.hang(), landmarks.scale, landmarks
 
 
 def error(graph: Any, X: NDArray[Any]) -> float:
@@ -41,11 +45,11 @@ def error(graph: Any, X: NDArray[Any]) -> float:
 
 @pytest.mark.parametrize("bits", [16, 40, 100])
 def test_files_are_as_large_as_they_may_be(bits: int) -> None:
-    coordinates, scale, _ = start(DIGITS)
-    product = fit_lines(coordinates, bits, scale)
+    hung, scale, _ = start(DIGITS, 20)
+    product = fit_lines(hung, bits, scale)
     assert product is not None
     assert 0.97 * bits <= product.bits_per_item <= bits
-    assert (product.power, product.gauge, product.is_metric) == (2, 2, True)
+    assert (product.power, product.gauge, product.pendant, product.is_metric) == (2, 2, True, True)
 
 
 def test_rounding_costs_what_theory_says() -> None:
@@ -76,10 +80,10 @@ def test_bits_of_hubs_add_up_to_the_entropy() -> None:
 
 
 def test_error_falls_with_bits_and_stays_below_residual_coordinates() -> None:
-    coordinates, scale, _ = start(GAUSSIAN)
     errors = []
-    for bits in (24, 48, 96):
-        product = fit_lines(coordinates, bits, scale)
+    for bits, n_lines in ((24, 6), (48, 9), (96, 12)):
+        hung, scale, _ = start(GAUSSIAN, n_lines)
+        product = fit_lines(hung, bits, scale)
         assert product is not None
         errors.append(error(product, GAUSSIAN))
         rival = ResidualCoordinates(bits_per_item=bits, random_state=0).fit(GAUSSIAN)
@@ -96,10 +100,10 @@ def test_lengths_keep_their_least_and_their_step() -> None:
 
 
 def test_directions_that_say_nothing_are_left_out() -> None:
-    coordinates, scale, _ = start(GAUSSIAN)
-    assert make_product(coordinates, 1e6, scale) is None
-    assert fit_lines(coordinates, 0.01, scale) is None
-    coarse = make_product(coordinates, 0.3 * float((coordinates.variances * coordinates.influences)[0]), scale)
+    hung, scale, _ = start(GAUSSIAN, 12)
+    assert make_product(hung, 1e6, scale) is None
+    assert fit_lines(hung, 0.01, scale) is None
+    coarse = make_product(hung, 0.3 * float((hung.variances * hung.influences)[0]), scale)
     assert coarse is not None
     assert coarse.n_factors < 12
 
@@ -108,9 +112,9 @@ def test_directions_that_say_nothing_are_left_out() -> None:
 
 
 def test_a_run_is_told_and_ends_when_asked() -> None:
-    coordinates, scale, _ = start(DIGITS)
+    hung, scale, _ = start(DIGITS, 14)
     monitor = Monitor(lines.N_TRIALS, callbacks=[lambda record: True])
-    product = fit_lines(coordinates, 40, scale, monitor)
+    product = fit_lines(hung, 40, scale, monitor)
     assert product is not None
     assert product.bits_per_item <= 40
     assert (monitor.stopped, len(monitor.history)) == ("callback", 1)
@@ -160,57 +164,72 @@ def test_a_compressor_takes_lines_and_its_file_is_within_the_budget(tmp_path: An
 
 def test_clusters_may_have_factors_of_several_directions() -> None:
     """With few bits both kinds are fitted, and what is better on pairs set aside is taken."""
-    centres = 4 * RNG.normal(size=(16, 20))
-    X = (centres[RNG.integers(0, 16, 1200)] + 0.2 * RNG.normal(size=(1200, 20))).astype(np.float32)
+    rng = np.random.default_rng(1)
+    centres = 4 * rng.normal(size=(16, 20))
+    X = (centres[rng.integers(0, 16, 1200)] + 0.2 * rng.normal(size=(1200, 20))).astype(np.float32)
     compressor = DistanceCompressor(bits_per_item=12, structure="product", random_state=0).fit(X)
-    coordinates, scale, _ = start(X)
-    assert error(compressor.graph_, X) < 0.7 * error(fit_lines(coordinates, 12, scale), X)
+    hung, scale, _ = start(X, 4)
+    assert error(compressor.graph_, X) < 0.7 * error(fit_lines(hung, 12, scale), X)
     assert any(factor.n_dimensions > 1 for factor in compressor.graph_.factors)
 
 
-def test_fewer_lines_where_distances_are_not_euclidean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Squares along all directions add up to more than they are."""
-    space = Space(np.abs(RNG.normal(size=(600, 8))), "braycurtis")
+@pytest.mark.parametrize("metric", ["euclidean", "braycurtis"])
+def test_the_number_of_lines_is_found(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a third of the lines nor twice as many would have been much better."""
+    X = np.abs(RNG.normal(size=(600, 30)) * 0.9 ** np.arange(30)).astype(np.float32)
     monkeypatch.setattr("prodige.compression.selection.Choice._fit_product", lambda choice, hurried: None)
-    compressor = DistanceCompressor(bits_per_item=64, metric="braycurtis", structure="product", random_state=0)
-    few = compressor.fit(space.X).graph_
-    landmarks = Landmarks.draw(space, 4096, np.random.RandomState(0))
-    many = fit_lines(find_coordinates(landmarks, (2.0, 2.0)), 64, landmarks.scale)
-    assert many is not None
-    assert few.n_factors < many.n_factors
-    assert few.bits_per_item <= 64
-    true = space.distances(np.arange(600))
-    assert np.square(few.distances() - true).mean() < 0.5 * np.square(many.distances() - true).mean()
+    found = DistanceCompressor(bits_per_item=48, metric=metric, structure="product", random_state=0).fit(X).graph_
+    true = Space(X, metric).distances(np.arange(600))
+    best = np.square(found.distances() - true).mean()
+    errors = []
+    for n_lines in (found.n_factors // 3, 2 * found.n_factors):
+        hung, scale, _ = start(X, n_lines, metric)
+        product = fit_lines(hung, 48, scale)
+        assert product is not None
+        errors.append(np.square(product.distances() - true).mean() / best)
+    assert min(errors) > 0.98
+    assert max(errors) > 1.1
 
 
-def test_places_of_new_items_are_as_good_as_those_of_the_fit() -> None:
+@pytest.mark.parametrize("every", [1, 9])
+def test_places_of_new_items_are_as_good_as_those_of_the_fit(every: int) -> None:
     X, new = GAUSSIAN[:2000], GAUSSIAN[2000:]
-    coordinates, scale, landmarks = start(X)
-    product = fit_lines(coordinates, 48, scale)
+    hung, scale, landmarks = start(X, 9)
+    product = fit_lines(hung, 48, scale)
     assert product is not None
-    anchors = np.unique(landmarks.sources[:1024]).astype(np.int64)
-    placing = LinearPlacing.make(product, anchors, cdist(X[anchors], X[anchors]).astype(np.float32))
-    assert placing is not None
-    assert placing.is_priced
+    anchors = np.unique(landmarks.sources[:1024]).astype(np.int64)[::every]
+    placing = PendantPlacing.make(product, anchors, cdist(X[anchors], X[anchors]).astype(np.float32))
     codes, lengths = placing.place(cdist(new, X[anchors]).astype(np.float32), 1)
     grid = product.length_grid
     assert grid is not None
-    placed = ProductGraph.from_factors(product.factors, codes, grid.nearest(lengths))
-    assert error(placed, new) < 2 * error(product, X)  # some are beyond the last hubs
+    placed = product.with_vertices(codes, grid.nearest(lengths))
+    assert error(placed, new) < 1.6 * error(product, X)  # some are beyond the last hubs
     assert placed.bits_per_item < 1.1 * product.bits_per_item
 
 
-def test_lines_of_another_number_of_anchors_are_found() -> None:
-    """Anchors that are not the landmarks of the fit have other coordinates; the directions of lines are among them."""
-    X = GAUSSIAN[:2000]
-    coordinates, scale, _ = start(X)
-    product = fit_lines(coordinates, 48, scale)
+def test_places_of_new_items_do_not_depend_on_others() -> None:
+    X, new = GAUSSIAN[:500], GAUSSIAN[500:640]
+    hung, scale, _ = start(X, 6)
+    product = fit_lines(hung, 32, scale)
     assert product is not None
-    anchors = np.arange(0, 2000, 9)
-    placing = LinearPlacing.make(product, anchors, cdist(X[anchors], X[anchors]).astype(np.float32))
-    assert placing is not None
-    codes, _ = placing.place(cdist(X, X[anchors]).astype(np.float32), 1)
-    assert (np.abs(codes.astype(int) - product.codes) <= 1).mean() > 0.97
+    anchors = np.arange(0, 500, 3)
+    placing = PendantPlacing.make(product, anchors, cdist(X[anchors], X[anchors]).astype(np.float32))
+    target = cdist(new, X[anchors]).astype(np.float32)
+    codes, lengths = placing.place(target, 2)
+    for some in (slice(0, 1), slice(60, 140)):
+        alone = placing.place(target[some], 1)
+        assert np.array_equal(codes[some], alone[0])
+        assert np.array_equal(lengths[some], alone[1])
+
+
+def test_cheapest_hubs_are_those_of_a_search() -> None:
+    for _ in range(20):
+        positions, costs = np.sort(RNG.normal(size=9)), RNG.uniform(0, 0.5, 9)
+        ends, hubs = cheapest(positions, costs)
+        places = RNG.normal(size=500) * 1.5
+        found = hubs[np.searchsorted(ends, places)]
+        expected = ((places[:, None] - positions) ** 2 + costs).argmin(axis=1)
+        assert (found == expected).mean() > 0.99  # ends are in single precision
 
 
 def test_a_sample_of_lines_ends_within_the_budget() -> None:

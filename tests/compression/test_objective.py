@@ -42,6 +42,6 @@ def test_validation_measures_pairs_set_aside(n_landmarks: int) -> None:
         assert not np.isin(validation.targets, landmarks.sources).any()
     i, j = np.triu_indices(400, 1)
     truth = cdist(X, X)
-    assert validation.error(Graph.from_edges(i, j, truth[i, j]), 1) == pytest.approx(0, abs=1e-9)
+    assert validation.measure(Graph.from_edges(i, j, truth[i, j]), 1).objective == pytest.approx(0, abs=1e-9)
     shifted = Graph.from_edges(i, j, truth[i, j] + 10)  # longer than any detour could be
-    assert validation.error(shifted, 1) == pytest.approx(100 + 100, rel=1e-4)
+    assert validation.measure(shifted, 1).objective == pytest.approx(100 + 100, rel=1e-4)

@@ -351,9 +351,9 @@ def test_neighbors_are_kept_where_they_are_asked_for() -> None:
     ]
     recalls = [recall(fit.graph_, DIGITS) for fit in fits]
     errors = [-fit.score(DIGITS) for fit in fits]
-    assert recalls[0] < recalls[1] < recalls[2]
-    assert recalls[0] + 0.05 < recalls[2]
-    assert errors[0] < errors[1] < errors[2] < 4 * errors[0]
+    assert recalls[0] <= recalls[1] <= recalls[2]
+    assert recalls[0] + 0.02 < recalls[2]
+    assert errors[0] <= errors[1] <= errors[2] < 4 * errors[0]
 
 
 def test_metrics_that_are_not_euclidean() -> None:

@@ -112,7 +112,7 @@ def test_a_sample_and_its_pass_go_on_with_other_ranks(tmp_path: Path) -> None:
     """One process begins and is gone in the middle of the pass; two end it, from the checkpoint, as one would have."""
     rows = np.concatenate([X, RNG.normal(size=(1400, 3)).astype(np.float32)])
     path = tmp_path / "fit.checkpoint"
-    settings: dict[str, Any] = {"bits_per_item": 16, "structure": "product", "memory_limit": "190MB"}
+    settings: dict[str, Any] = {"numbers_per_item": 4, "structure": "product", "memory_limit": "190MB"}
     moments = []
 
     def keep(record: Any) -> None:

@@ -82,9 +82,7 @@ def expected(model: Graph | ProductGraph) -> NDArray[np.float64]:
             [
                 0.0
                 if places[i] == places[j]
-                else reference.product_distance(
-                    tables, codes, lengths, model.power, model.gauge, model.pendant, i, j
-                )
+                else reference.product_distance(tables, codes, lengths, model.power, model.gauge, model.pendant, i, j)
                 for j in range(model.n_items)
             ]
             for i in range(model.n_items)

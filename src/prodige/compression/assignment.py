@@ -19,7 +19,7 @@ from sklearn.utils import gen_batches
 from prodige import _core
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
-from prodige.compression.placing import LinearPlacing
+from prodige.compression.placing import LinearPlacing, PendantPlacing
 from prodige.compression.positions import as_places
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.grid import Grid
@@ -106,8 +106,10 @@ class ProductOutOfSample:
         return distances
 
     @cached_property
-    def linear(self) -> LinearPlacing | None:
+    def linear(self) -> LinearPlacing | PendantPlacing | None:
         """What places items without a search, where that is possible."""
+        if self.graph.pendant:
+            return PendantPlacing.make(self.graph, self.from_anchors.anchors, self.between)
         return LinearPlacing.make(self.graph, self.from_anchors.anchors, self.between)
 
     @cached_property
@@ -118,7 +120,7 @@ class ProductOutOfSample:
         """
         if self.linear is None:
             return _N_ROUNDS
-        if self.linear.is_priced:  # a search would not heed the bits
+        if self.graph.pendant:  # a search would not heed the bits
             return 0
         anchors = self.from_anchors.anchors
         some, others = np.arange(0, anchors.size, 2), np.arange(1, anchors.size, 2)

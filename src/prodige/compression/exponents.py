@@ -89,7 +89,7 @@ def choose_exponents(
         product = fit_product(landmarks, near, numbers, exponents, monitor, trial, space.n_jobs)
         if monitor.stopped == "interrupt":  # a product, but not the one that was asked for
             raise KeyboardInterrupt
-        return np.inf if product is None else validation.error(product, space.n_jobs)
+        return np.inf if product is None else validation.measure(product, space.n_jobs).objective
 
     best, least = PYTHAGOREAN, np.inf
     for exponents, error in zip(candidates, ranks.in_parts(error_of, candidates), strict=True):

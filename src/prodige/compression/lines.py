@@ -1,11 +1,12 @@
 """Products of lines: every direction of the data is a factor of its own, with hubs on a line.
 
-Where squared distances add up along directions, as Euclidean ones do, nothing has to be learned: an item is rounded in
-each direction, which is transform coding. Two things decide how.
+Items hang in a space of few directions (:mod:`prodige.compression.pendants`), and each is rounded in every direction,
+which is transform coding. Two things decide how.
 
-*Steps.* An error δ in a coordinate of item i changes its distance to j by (x_i − x_j) δ / D. So errors of a direction
-matter by its influence, the mean of (x_i − x_j)² / D² over pairs, and steps are as long as the root of a tolerance
-over the influence: then all directions matter alike. A length matters by the mean of 1 / (4 D²) in the same way.
+*Steps.* An error δ in a coordinate of item i changes its distance to j by (x_i − x_j) δ / |x_i − x_j|. So errors of a
+direction matter by its influence, the mean of (x_i − x_j)² / |x_i − x_j|² over pairs, and steps are as long as the root
+of a tolerance over the influence: then all directions matter alike. Lengths add to distances, and have an influence of
+1.
 
 *Prices.* Codes are kept by an arithmetic coder (:mod:`prodige.graph.rows`), so a hub that many items are at takes few
 bits. An item is at the hub for which squared error and bits together cost least: entropy-constrained quantization
@@ -18,13 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prodige.compression.coordinates import Coordinates
 from prodige.compression.filesize import expect_bits
+from prodige.compression.pendants import Hung
 from prodige.graph.grid import MOST_BITS, Grid
 from prodige.graph.packing import number_bits
 from prodige.graph.product import ProductGraph
@@ -71,6 +72,22 @@ _N_HALVINGS = 10
 _ENDS = 0.0005
 
 
+class Directions(Protocol):
+    """Where items are along some directions, and how much these matter."""
+
+    @property
+    def places(self) -> Floats:
+        """Of all items, shape [N, K]."""
+
+    @property
+    def variances(self) -> Floats:
+        """Along each direction, descending."""
+
+    @property
+    def influences(self) -> Floats:
+        """How much the squared error of a coordinate matters to that of distances, by directions."""
+
+
 @dataclass(frozen=True)
 class Line:
     """A direction, rounded.
@@ -105,45 +122,53 @@ class Line:
 
 
 def fit_lines(
-    coordinates: Coordinates, bits: float, scale: float, monitor: Monitor | None = None, n_items: int | None = None
+    hung: Hung,
+    bits: float,
+    scale: float,
+    monitor: Monitor | None = None,
+    n_items: int | None = None,
+    n_jobs: int = 1,
 ) -> ProductGraph | None:
     """Return a product of lines whose file has so many bits an item, None where that is too few for one.
 
     Parameters
     ----------
-    coordinates : Coordinates
-        Where items are, in units of ``scale``.
+    hung : Hung
+        Where items hang, in units of ``scale``.
     bits : float
     scale : float
     monitor : Monitor, optional
         How many tolerances to try; :data:`N_TRIALS` when left out.
     n_items : int, optional
         Items that the file is to have in the end, where these are a sample of them.
+    n_jobs : int
+        Threads.
 
     Examples
     --------
     >>> import numpy as np
     >>> from prodige.compression.coordinates import find_coordinates
     >>> from prodige.compression.lines import fit_lines
+    >>> from prodige.compression.pendants import PendantFit
     >>> from prodige.metric.landmarks import Landmarks
     >>> from prodige.metric.space import Space
     >>> space = Space(np.random.default_rng(0).normal(size=(2000, 5)))
     >>> landmarks = Landmarks.draw(space, 500, np.random.RandomState(0))
-    >>> product = fit_lines(find_coordinates(landmarks, (2.0, 2.0)), 32, landmarks.scale)
-    >>> product.n_factors, 31 < product.bits_per_item <= 32
-    (5, True)
+    >>> fit = PendantFit(landmarks, find_coordinates(landmarks, (2.0, 2.0)), n_jobs=1)
+    >>> errors = fit.begin(5), fit.learn()
+    >>> product = fit_lines(fit.hang(), 32, landmarks.scale)
+    >>> product.n_factors, product.pendant, 31 < product.bits_per_item <= 32
+    (5, True, True)
     """
     monitor = Monitor(N_TRIALS) if monitor is None else monitor
     best, most = None, 0.0  # its bits
-    if not coordinates.variances.size:
-        return None
-    tolerance, tried = guess_tolerance(coordinates, bits), Tried((1 - _LEFT / 2) * bits)
+    tolerance, tried = guess_tolerance(hung, bits), Tried((1 - _LEFT / 2) * bits)
     try:
         for progress in monitor.run():
-            product = monitor.insist(partial(make_product, coordinates, tolerance, scale))
+            product = monitor.insist(partial(make_product, hung, tolerance, scale, n_jobs))
             if product is None:
                 break
-            monitor.record(progress, measure_error(product, coordinates, scale), None, product.numbers_per_item)
+            monitor.record(progress, measure_error(product, hung, scale), None, product.numbers_per_item)
             found = expect_bits(product, n_items)
             if most < found <= bits:
                 best, most = product, found
@@ -153,7 +178,7 @@ def fit_lines(
     except KeyboardInterrupt:
         monitor.stopped = "interrupt"
     while (
-        best is None and (product := monitor.insist(partial(make_product, coordinates, tolerance, scale))) is not None
+        best is None and (product := monitor.insist(partial(make_product, hung, tolerance, scale, n_jobs))) is not None
     ):
         best = product if expect_bits(product, n_items) <= bits else None
         tolerance *= 1.5
@@ -183,14 +208,14 @@ class Tried:
         return float(2 ** (now[0] + np.clip((self.wanted - now[1]) / slope, -_LONGEST_TRY, _LONGEST_TRY)))
 
 
-def guess_tolerance(coordinates: Coordinates, bits: float) -> float:
+def guess_tolerance(directions: Directions, bits: float) -> float:
     """Return a tolerance for which the codes of some items have so many bits, as frequencies of hubs have it."""
-    places, influences = coordinates.places[:_N_GUESSED], coordinates.influences
+    places, influences = directions.places[:_N_GUESSED], directions.influences
 
     def bits_of(tolerance: float) -> float:
-        return sum(line.bits for line in make_lines(places, coordinates.variances, tolerance / influences))
+        return sum(line.bits for line in make_lines(places, directions.variances, tolerance / influences))
 
-    high = 2.0 + np.log2(float((coordinates.variances * influences).max()))
+    high = 2.0 + np.log2(float((directions.variances * influences).max()))
     low = high - 2 * bits - 8  # more than enough for one direction
     for _ in range(_N_HALVINGS):
         middle = (low + high) / 2
@@ -198,17 +223,22 @@ def guess_tolerance(coordinates: Coordinates, bits: float) -> float:
     return float(2**high)
 
 
-def make_product(coordinates: Coordinates, tolerance: float, scale: float) -> ProductGraph | None:
+def count_lines(directions: Directions, bits: float) -> int:
+    """Return how many directions have more than one hub where their codes have so many bits."""
+    tolerance = guess_tolerance(directions, bits)
+    return len(make_lines(directions.places[:_N_GUESSED], directions.variances, tolerance / directions.influences))
+
+
+def make_product(hung: Hung, tolerance: float, scale: float, n_jobs: int = 1) -> ProductGraph | None:
     """Return the product of lines of a tolerance, in the unit of the data; None where no line has two hubs."""
-    lines = make_lines(coordinates.places, coordinates.variances, tolerance / coordinates.influences)
+    lines = make_lines(hung.places, hung.variances, tolerance / hung.influences)
     if not lines:
         return None
     grids = [line.grid() for line in lines]
     rounded = [grid.values[line.codes].astype(np.float64) for grid, line in zip(grids, lines, strict=True)]
-    left = find_lengths(np.concatenate(rounded, axis=1), coordinates)
-    lengths = round_lengths(left, float(np.sqrt(tolerance / coordinates.influence_of_lengths)))
+    lengths = round_lengths(hung.lengths_of(np.concatenate(rounded, axis=1), n_jobs), float(np.sqrt(tolerance)))
     codes = np.stack([line.codes for line in lines], axis=1)
-    return ProductGraph.from_factors([grid.times(scale) for grid in grids], codes, lengths.times(scale**2))
+    return ProductGraph.from_factors([grid.times(scale) for grid in grids], codes, lengths.times(scale), pendant=True)
 
 
 def make_lines(places: Floats, variances: Floats, squared_steps: Floats) -> list[Line]:
@@ -266,15 +296,6 @@ def hub_bits(codes: NDArray[Any], n_hubs: int) -> Floats:
     return bits
 
 
-def find_lengths(places: Floats, coordinates: Coordinates) -> Floats:
-    """Return what is left of the squared distances of each item, as the best star has it."""
-    squares, landmarks = (places**2).sum(axis=1), coordinates.landmarks
-    kept = squares + squares[landmarks].mean() - 2 * places @ places[landmarks].mean(axis=0)
-    left = coordinates.means - kept
-    lengths: Floats = np.maximum(left - left[landmarks].mean() / 2, 0)
-    return lengths
-
-
 def round_lengths(lengths: Floats, step: float) -> Grid:
     """Return lengths on a grid of a step, or of a longer one where there would be too many levels."""
     low, high = np.quantile(lengths, [_ENDS, 1 - _ENDS])
@@ -283,7 +304,7 @@ def round_lengths(lengths: Floats, step: float) -> Grid:
     return Grid(levels, max(1, number_bits(int(levels.max()) + 1)), low, step)
 
 
-def measure_error(product: ProductGraph, coordinates: Coordinates, scale: float) -> float:
+def measure_error(product: ProductGraph, hung: Hung, scale: float) -> float:
     """Return the mean squared error of distances between judges, in the unit of the data."""
-    found = product.distances(coordinates.judges, coordinates.judges, n_jobs=1)
-    return float(np.square(found - scale * np.sqrt(coordinates.squares)).mean(dtype=np.float64))
+    found = product.distances(hung.judges, hung.judges, n_jobs=1)
+    return float(np.square(found - scale * hung.distances).mean(dtype=np.float64))

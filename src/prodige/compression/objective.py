@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ N_NEAR = 64
 # Items that graphs are compared by, and the least number of items apart from the landmarks that are worth asking.
 _N_SOURCES = 256
 _LEAST_APART = 64
+
+# Nearest items of which it is asked how many a graph keeps.
+_N_NEAREST = 10
 
 
 def near_weight(objective: Objective) -> float:
@@ -91,6 +94,18 @@ class NearPairs:
         return int(self.items.shape[1])
 
 
+class Measured(NamedTuple):
+    """What pairs that no fit has seen say of a graph."""
+
+    objective: float  # mean squared error, that of near pairs added by their weight
+    error: float  # of all pairs alike
+    recall: float  # of the nearest; 0 where they do not count
+
+    def beats(self, other: Measured) -> bool:
+        """Whether all distances and the nearest items are both kept better."""
+        return self.error < other.error and self.recall > other.recall
+
+
 class Validation:
     """Pairs that no fit has seen, by which graphs of different kinds are compared.
 
@@ -122,14 +137,19 @@ class Validation:
         """The distances of the pairs; measured where there is something to compare."""
         return self.space.distances(self.sources, self.targets)
 
-    def error(self, graph: AnyGraph, n_jobs: int | None) -> float:
-        """Return the mean squared error over the pairs, near ones added by their weight."""
+    def measure(self, graph: AnyGraph, n_jobs: int | None) -> Measured:
+        """Compare a graph with the pairs, and with the nearest items of the sources where these count."""
         residual = graph.distances(self.sources, self.targets, n_jobs=n_jobs) - self.distances
         n_pairs = residual.size - np.isin(self.sources, self.targets).sum()
         error = float((residual.astype(np.float64) ** 2).sum()) / max(n_pairs, 1)
-        if self.near.n_near:
-            i = np.repeat(self.sources, self.near.n_near)
-            found = graph.pair_distances(i, self.near.items[self.sources].ravel(), n_jobs=n_jobs)
-            near = found - self.near.distances[self.sources].ravel()
-            error += self.weight * float((near.astype(np.float64) ** 2).mean())
-        return float(error)
+        if not self.near.n_near:
+            return Measured(float(error), float(error), 0.0)
+        nearest = self.near.items[self.sources]
+        i = np.repeat(self.sources, self.near.n_near)
+        found = graph.pair_distances(i, nearest.ravel(), n_jobs=n_jobs)
+        near = found - self.near.distances[self.sources].ravel()
+        k = min(_N_NEAREST, self.near.n_near)
+        _, kept = graph.kneighbors(self.sources, k, n_jobs=n_jobs)
+        recall = np.mean([np.isin(some, others).mean() for some, others in zip(nearest[:, :k], kept, strict=True)])
+        weighed = error + self.weight * float((near.astype(np.float64) ** 2).mean())
+        return Measured(float(weighed), float(error), float(recall))

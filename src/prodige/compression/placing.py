@@ -13,7 +13,9 @@ Two things make it exact enough to need no search. Anchors are taken to be where
 at the hubs they were rounded to. And lengths are brought to what a fit gives items of such distances: where it heeds
 near pairs, lengths are shorter than the mean of all pairs would have them.
 
-In a product of lines (:mod:`prodige.compression.lines`) hubs cost the bits of their codes as well, as in the fit.
+In a product of lines (:mod:`prodige.compression.lines`) items hang by pendant edges, so distances are linear in
+nothing. What classical scaling says of a new item is where it begins, a Gauss–Newton step or two hang it
+(:mod:`prodige.compression.pendants`), and hubs cost the bits of their codes as well, as in the fit.
 """
 
 from __future__ import annotations
@@ -26,13 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prodige import _core
-from prodige.compression.coordinates import FLOOR
 from prodige.compression.lines import PRICE, hub_bits
+from prodige.compression.pendants import Anchors, blocks_of, linear_map
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product import ProductGraph
-from prodige.metric.scaling import scaled, scaling_basis
-
-Floats = NDArray[np.float64]
+from prodige.metric.scaling import Floats, scaled, scaling_basis
+from prodige.threads import in_parts
 
 # Anchors for each coordinate, at least: of fewer, positions are mostly rounding of anchors.
 _ANCHORS_PER_COORDINATE = 4
@@ -40,18 +41,13 @@ _ANCHORS_PER_COORDINATE = 4
 # Directions that matter less than this part of the most are not known.
 _TINY = 1e-9
 
-# Lines that the tolerance of a fit is known by: those of the most hubs.
-_N_STEPS = 5
-
-# Hubs of longer lines hardly moved when they were put amid their items.
-_FEW_HUBS = 16
+# Directions of classical scaling for each line; Gauss–Newton steps of anchors, whose distances say where they are.
+_DIRECTIONS_FOR_A_LINE = 2
+_N_EXACT = 4
 
 # Prices that are tried, and the highest, as a part of that of the fit.
 _N_PRICES = 8
 _MOST_PRICE = 2.0
-
-# By how much worse than without prices a placing along lines may be: it takes fewer bits.
-_WORTH = 1.1
 
 
 @dataclass(frozen=True)
@@ -64,14 +60,11 @@ class LinearPlacing:
         Of ``_core.place``.
     intercept, slope : float
         Lengths are the first and so many times what is left of the distances.
-    is_priced : bool
-        Whether factors are lines, and hubs are chosen by the bits of their codes as well.
     """
 
     arguments: dict[str, Any]
     intercept: float = 0.0
     slope: float = 1.0
-    is_priced: bool = False
 
     @classmethod
     def make(
@@ -90,7 +83,7 @@ class LinearPlacing:
         positions = [
             factor.positions.astype(np.float64) for factor in graph.factors if isinstance(factor, GeometricFactor)
         ]
-        if graph.power != 2 or len(positions) < graph.n_factors:
+        if graph.power != 2 or graph.pendant or len(positions) < graph.n_factors:
             return None
         codes, lengths = graph.codes[anchors], graph.lengths[anchors].astype(np.float64)
         places = np.concatenate([some[codes[:, m]] for m, some in enumerate(positions)], axis=1)
@@ -101,16 +94,86 @@ class LinearPlacing:
         left = _core.place(between, **rough.arguments, n_jobs=1)[1].astype(np.float64)
         variance = left.var()
         slope = float(((left - left.mean()) * (lengths - lengths.mean())).mean() / variance) if variance > 0 else 0.0
-        nearest = cls(rough.arguments, float(lengths.mean() - slope * left.mean()), slope)
-        if not all(is_line(some) for some in positions):
-            return nearest
-        priced = parts.priced()
-        return priced if parts.error(priced) <= _WORTH * parts.error(nearest) else nearest
+        return cls(rough.arguments, float(lengths.mean() - slope * left.mean()), slope)
 
     def place(self, target: NDArray[np.float32], n_jobs: int) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         """Return codes and lengths of items by their distances to the anchors, each item by itself."""
         codes, left = _core.place(target, **self.arguments, n_jobs=n_jobs)
         return codes, np.maximum(np.float32(self.intercept) + np.float32(self.slope) * left, np.float32(0))
+
+
+@dataclass(frozen=True)
+class PendantPlacing:
+    """What hangs items in a product of lines by their distances to anchors, in units of the mean of these.
+
+    Attributes
+    ----------
+    scale : float
+        The unit.
+    exact, known : Anchors
+        Where anchors are by their own distances, and where the product has them.
+    weights, offsets : ndarray of float32, shape [K, A] and [K]
+        What makes a start of squared distances.
+    positions : list of ndarray of float32, shape [H]
+        Of the hubs of each line.
+    ends : list of ndarray of float32, shape [h - 1]
+        Between the stretches of a line that go to the same hub.
+    hubs : list of ndarray of uint16, shape [h]
+        Which hub that is.
+    """
+
+    scale: float
+    exact: Anchors
+    known: Anchors
+    weights: NDArray[np.float32]
+    offsets: NDArray[np.float32]
+    positions: list[NDArray[np.float32]]
+    ends: list[NDArray[np.float32]]
+    hubs: list[NDArray[np.uint16]]
+
+    @classmethod
+    def make(cls, graph: ProductGraph, anchors: NDArray[np.int64], between: NDArray[np.float32]) -> PendantPlacing:
+        """Return what places items in a product of lines; parameters are those of :meth:`LinearPlacing.make`."""
+        n = len(anchors)
+        scale = float(between.sum(dtype=np.float64)) / max(n * (n - 1), 1) or 1.0
+        positions = [factor.positions[:, 0] / np.float32(scale) for factor in line_factors(graph)]
+        codes = graph.codes[anchors]
+        lengths = graph.lengths[anchors] / np.float32(scale)
+        known = Anchors(np.stack([some[codes[:, m]] for m, some in enumerate(positions)], axis=1), lengths)
+        target = between / np.float32(scale)
+        squares = np.square(target, dtype=np.float64)
+        np.fill_diagonal(target, 2 * lengths)  # an item is at distance 0 from itself, which says nothing
+        exact = Anchors(*known.hang(target, known.places, _N_EXACT))
+        mean, basis = scaling_basis(squares.copy(), min(_DIRECTIONS_FOR_A_LINE * len(positions), n - 1))
+        basis = basis[:, basis.any(axis=0)]
+        along = linear_map(scaled(squares, mean, basis), exact.places)
+        weights = -(basis @ along[:-1]).T / 2
+        return cls(
+            scale,
+            exact,
+            known,
+            np.ascontiguousarray(weights, np.float32),
+            (along[-1] - weights @ mean).astype(np.float32),
+            positions,
+            *stretches(positions, codes, exact.places),
+        )
+
+    def place(self, target: NDArray[np.float32], n_jobs: int) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+        """Return codes and lengths of items by their distances to the anchors, each item by itself."""
+        blocks = in_parts(lambda rows: self._place(target[rows]), blocks_of(len(target)), n_jobs)
+        codes, lengths = zip(*blocks, strict=True)
+        return np.concatenate(codes), np.concatenate(lengths)
+
+    def _place(self, target: NDArray[np.float32]) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+        target = target / np.float32(self.scale)
+        start = _core.multiply_rows(np.square(target), self.weights, 1) + self.offsets
+        places = self.exact.hang(target, start)[0]
+        codes = np.empty(places.shape, np.uint16)
+        for m, (ends, hubs) in enumerate(zip(self.ends, self.hubs, strict=True)):
+            codes[:, m] = hubs[np.searchsorted(ends, places[:, m])]
+        rounded = np.stack([some[codes[:, m]] for m, some in enumerate(self.positions)], axis=1)
+        left = (target - self.known.measure(rounded)).mean(axis=1) - self.known.lengths.mean()
+        return codes, np.maximum(left, np.float32(0)) * np.float32(self.scale)
 
 
 @dataclass(frozen=True)
@@ -156,40 +219,6 @@ class Parts:
             "rest": float(-self.lengths.mean() - (self.places**2).sum(axis=1).mean()),
         }
 
-    def priced(self) -> LinearPlacing:
-        """Return the placing along lines, with the price for which codes of anchors have the bits that the fit gave."""
-        weights, offsets = along_lines(self.places, self.powers)
-        steps = find_steps(self.positions, weights @ self.powers - offsets[:, None], self.powers)
-        # Of the anchors alone: what was inserted before must not change where an item goes.
-        given = self.graph.codes[self.anchors]
-        bits = [hub_bits(column, len(some)) for column, some in zip(given.T, self.positions, strict=True)]
-
-        def total(codes: NDArray[Any]) -> float:
-            return sum(float(some[column].sum()) for some, column in zip(bits, codes.T, strict=True))
-
-        low, high = 0.0, _MOST_PRICE * PRICE
-        for _ in range(_N_PRICES):
-            price = (low + high) / 2
-            costs = line_costs(self.positions, bits, steps, price)
-            found = LinearPlacing(self.arguments(weights, offsets, costs), is_priced=True)
-            is_dear = total(found.place(self.between, n_jobs=1)[0]) > total(given)
-            low, high = (price, high) if is_dear else (low, price)
-        return found
-
-    def error(self, placing: LinearPlacing) -> float:
-        """Return the mean squared error of distances between anchors if they are placed anew."""
-        codes, lengths = placing.place(self.between, n_jobs=1)
-        places = np.concatenate([some[codes[:, m]] for m, some in enumerate(self.positions)], axis=1)
-        squares = (places**2).sum(axis=1) + lengths
-        found = np.maximum(squares[:, None] + squares - 2 * places @ places.T, 0) ** (1 / self.graph.gauge)
-        np.fill_diagonal(found, 0)
-        return float(np.square(found - self.between).mean())
-
-
-def is_line(positions: Floats) -> bool:
-    """Whether hubs are on a line, in their order."""
-    return positions.shape[1] == 1 and len(positions) > 1 and bool((np.diff(positions[:, 0]) > 0).all())
-
 
 def by_anchors(places: Floats, lengths: Floats, powers: Floats) -> tuple[Floats, Floats]:
     """Return weights of powers of distances for each coordinate, and what is taken from their sum."""
@@ -198,79 +227,6 @@ def by_anchors(places: Floats, lengths: Floats, powers: Floats) -> tuple[Floats,
     solved = (powers - lengths - (places**2).sum(axis=1)) @ solution(places).T
     weights = solution(solved[:, :-1])[:-1]
     return weights, weights @ solved[:, -1]
-
-
-def along_lines(places: Floats, powers: Floats) -> tuple[Floats, Floats]:
-    """Return the same for a product of lines, whose directions are those that anchors vary along.
-
-    Many items are at the same hub of a line, which says little of where they are. So coordinates are found from the
-    powers anew, and the directions of lines among them.
-    """
-    mean, basis = scaling_basis(powers.copy(), min(2 * places.shape[1], len(places) - 1))
-    basis = basis[:, basis.any(axis=0)]
-    centre = places.mean(axis=0)
-    directions = find_directions(scaled(powers, mean, basis), places - centre)
-    weights = -(basis @ directions).T / 2
-    return weights, weights @ mean - centre
-
-
-def find_directions(found: Floats, places: Floats) -> Floats:
-    """Return the direction of each line among coordinates, as columns of length 1.
-
-    Where anchors are the landmarks of the fit, lines are along the coordinates themselves. What is left of places by
-    these is then no more than by directions that are fitted to them, but for the numbers that are fitted.
-    """
-    n, n_lines = len(found), places.shape[1]
-    fitted: Floats = np.linalg.lstsq(found, places, rcond=None)[0].astype(np.float64)
-    lengths = np.linalg.norm(fitted, axis=0)
-    fitted /= np.where(lengths > 0, lengths, 1)
-    if found.shape[1] < n_lines:
-        return fitted
-    sign = np.sign((found[:, :n_lines] * places).sum(axis=0))
-    axes = np.eye(found.shape[1], n_lines) * np.where(sign == 0, 1, sign)
-
-    def left(directions: Floats) -> float:
-        along = found @ directions
-        slope = (along * places).sum(axis=0) / np.maximum((along**2).sum(axis=0), np.finfo(np.float64).tiny)
-        return float(((places - slope * along) ** 2).sum())
-
-    return axes if left(axes) < (1 + 2 * found.shape[1] / n) * left(fitted) else fitted
-
-
-def find_steps(positions: list[Floats], found: Floats, powers: Floats) -> Floats:
-    """Return the step of each line as it was in the fit; 0 where nothing is known of its direction.
-
-    Hubs are amid their items, and so farther apart than a step, less so where they are many. The steps of these are
-    known, and the others follow from how much directions matter.
-
-    Parameters
-    ----------
-    positions : list of ndarray, shape [H, 1]
-    found : ndarray, shape [M, A]
-        Where anchors are along each line.
-    powers : ndarray, shape [A, A]
-        Their squared distances.
-    """
-    weights = 1 / np.maximum(powers, FLOOR**2 * powers.mean())
-    np.fill_diagonal(weights, 0)
-    influences = (weights.sum(axis=1) * found**2).sum(axis=1) - (found * (found @ weights)).sum(axis=1)
-    gaps = np.array([np.median(np.diff(some[:, 0])) for some in positions])
-    most = np.argsort([-len(some) for some in positions], kind="stable")[:_N_STEPS]
-    tolerance = np.median(gaps[most] ** 2 * influences[most])
-    is_known = influences > _TINY * influences.max()
-    steps: Floats = np.sqrt(np.divide(tolerance, influences, out=np.zeros_like(influences), where=is_known))
-    return steps
-
-
-def line_costs(positions: list[Floats], bits: list[Floats], steps: Floats, price: float) -> list[tuple[Floats, Floats]]:
-    """Return what a hub costs by a coordinate, and anyway, for each line: squared error and bits, as in the fit."""
-    costs = []
-    for some, of_hubs, step in zip(positions, bits, steps, strict=True):
-        hubs = some[:, 0]
-        if step > 0 and hubs.size <= _FEW_HUBS:  # where hubs were when items chose them
-            hubs = np.rint(hubs / np.median(np.diff(hubs))) * step
-        costs.append((-2 * hubs[:, None], hubs**2 + price * step**2 * of_hubs))
-    return costs
 
 
 def nearest_costs(positions: list[Floats], places: Floats) -> list[tuple[Floats, Floats]]:
@@ -287,3 +243,74 @@ def nearest_costs(positions: list[Floats], places: Floats) -> list[tuple[Floats,
 def solution(places: Floats) -> Floats:
     """Return the matrix that takes D ** gauge − |y|² − c to positions, and to |x|² + e at last, shape [K + 1, A]."""
     return np.asarray(np.linalg.pinv(np.concatenate([-2 * places, np.ones((len(places), 1))], axis=1)))
+
+
+def line_factors(graph: ProductGraph) -> list[GeometricFactor]:
+    """Return the factors of a product of lines."""
+    found = [some for some in graph.factors if isinstance(some, GeometricFactor) and some.n_dimensions == 1]
+    if len(found) < graph.n_factors or (graph.power, graph.gauge) != (2, 2):
+        raise ValueError("items hang by pendant edges only in products of lines of power 2 and gauge 2")
+    return found
+
+
+def stretches(
+    positions: list[NDArray[np.float32]], codes: NDArray[np.int32], places: NDArray[np.float32]
+) -> tuple[list[NDArray[np.float32]], list[NDArray[np.uint16]]]:
+    """Return which stretches of each line go to which hub, at the price for which codes of anchors have their bits.
+
+    Parameters
+    ----------
+    positions : list of ndarray, shape [H]
+        Of the hubs of each line, ascending.
+    codes : ndarray, shape [A, M]
+        Of the anchors, as the fit chose them.
+    places : ndarray, shape [A, M]
+        Where these are.
+    """
+    # Of the anchors alone: what was inserted before must not change where an item goes.
+    bits = [hub_bits(column, some.size) for column, some in zip(codes.T, positions, strict=True)]
+    given = sum(float(of_hubs[column].sum()) for of_hubs, column in zip(bits, codes.T, strict=True))
+
+    def at(price: float) -> tuple[list[NDArray[np.float32]], list[NDArray[np.uint16]]]:
+        lines = [
+            cheapest(some.astype(np.float64), price * float(np.median(np.diff(some))) ** 2 * of_hubs)
+            for some, of_hubs in zip(positions, bits, strict=True)
+        ]
+        return [ends for ends, _ in lines], [hubs for _, hubs in lines]
+
+    low, high = 0.0, _MOST_PRICE * PRICE
+    for _ in range(_N_PRICES):
+        price = (low + high) / 2
+        found = [hubs[np.searchsorted(ends, column)] for ends, hubs, column in zip(*at(price), places.T, strict=True)]
+        is_dear = sum(float(of_hubs[some].sum()) for of_hubs, some in zip(bits, found, strict=True)) > given
+        low, high = (price, high) if is_dear else (low, price)
+    return at((low + high) / 2)
+
+
+def cheapest(positions: Floats, costs: Floats) -> tuple[NDArray[np.float32], NDArray[np.uint16]]:
+    """Return where a line goes over from one hub to the next, and the hubs that have a stretch at all.
+
+    An item at x goes to the hub h of the least (x − p_h)² + cost_h, which is a straight line in x but for x².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.placing import cheapest
+    >>> ends, hubs = cheapest(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.5, 0.0]))
+    >>> ends.tolist(), hubs.tolist()
+    ([1.0], [0, 2])
+    """
+    kept: list[int] = []
+    ends: list[float] = []
+    for hub, position in enumerate(positions):
+        while kept:
+            last = kept[-1]
+            rise = position**2 + costs[hub] - positions[last] ** 2 - costs[last]
+            end = rise / (2 * (position - positions[last]))
+            if not ends or end > ends[-1]:
+                ends.append(float(end))
+                break
+            kept.pop()
+            ends.pop()
+        kept.append(hub)
+    return np.array(ends, np.float32), np.array(kept, np.uint16)

@@ -118,7 +118,8 @@ def fit_sampled(
     anchors = np.unique(landmarks.sources[:ANCHORS]).astype(np.int64)
     del landmarks
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
-    near = NearSample(space, how.near_weight) if how.near_weight > 0 and not callable(space.metric) else None
+    has_near = how.near_weight > 0 and not callable(space.metric) and not product.pendant
+    near = NearSample(space, how.near_weight) if has_near else None
     placing = ProductOutOfSample(product, from_anchors, near)
     history = list(selected.monitor.history)
     if selected.monitor.stopped != "finished":  # what goes on from a checkpoint would have gone on with the fit

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,17 +20,17 @@ import numpy as np
 from prodige import _core
 from prodige.compression.budget import AnyGraph, Budget
 from prodige.compression.checkpoints import Checkpoint
-from prodige.compression.coordinates import Coordinates, find_coordinates
+from prodige.compression.coordinates import find_coordinates
 from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_size
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
-from prodige.compression.lines import LINE_BITS, N_TRIALS, fit_lines
+from prodige.compression.lines import LINE_BITS, N_TRIALS, count_lines, fit_lines
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
 from prodige.compression.neighbors import fit_local, looks_local
-from prodige.compression.objective import NearPairs, Validation
+from prodige.compression.objective import Measured, NearPairs, Validation
+from prodige.compression.pendants import PendantFit
 from prodige.compression.products import N_SWEEPS, fit_product
 from prodige.graph.graph import Graph
-from prodige.graph.product import ProductGraph
 from prodige.graph.product_encoding import LEAST_CODED
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
@@ -70,10 +70,12 @@ _WEIGHT_BITS = (16, 12, 10, 8, 7, 6, 5)
 _DIRECTIONS_FOR_A_BIT = 1.25
 _MORE_DIRECTIONS = 8
 
-# How many lines are tried where distances are not Euclidean, as a part of the number before.
-_FEWER_LINES = 0.75
+# How many lines are tried at first, as a part of the directions that would have more than one hub where they all were
+# lines, and then, as a part of the number before.
+_FIRST_LINES = 0.75
+_FEWER_LINES = 0.8
 
-# Where time is limited: what lines may take of it.
+# Where time is limited: what lines may take of what is left.
 _LINES_TIME = 0.5
 
 Made = TypeVar("Made")
@@ -102,9 +104,14 @@ class Fit:
     ranks: Ranks
 
     @cached_property
+    def measured(self) -> Measured:
+        """What pairs set aside say of it; measured only where that decides something."""
+        return self.monitor.insist(lambda: self.ranks.first(lambda: self.validation.measure(self.graph, self.n_jobs)))
+
+    @property
     def error(self) -> float:
-        """What the objective says of pairs set aside; measured only where it decides something."""
-        return self.monitor.insist(lambda: self.ranks.first(lambda: self.validation.error(self.graph, self.n_jobs)))
+        """What the objective says of pairs set aside."""
+        return self.measured.objective
 
     def take(self, is_unspent: bool = False) -> Selected:
         """Return it as the one that was taken."""
@@ -222,7 +229,7 @@ class Choice:
             fits += self._fit_hubs(fits)
         if not fits:
             raise ValueError(too_small(self.how.asked, self.space.n_items))
-        best = min(fits, key=lambda fit: fit.error) if len(fits) > 1 else fits[0]
+        best = min(unbeaten(fits), key=lambda fit: fit.error) if len(fits) > 1 else fits[0]
         best.monitor.stopped = fits[-1].monitor.stopped
         return best.take(is_unspent=best.structure == "hubs" and self._is_unspent(best, hurried))
 
@@ -232,13 +239,15 @@ class Choice:
 
     @property
     def _wants_lines(self) -> bool:
-        is_asked = self._wants_product and self.budget.bits is not None and self.how.near_weight == 0
-        return is_asked and self.space.n_items >= LEAST_CODED  # codes of fewer have the bits of their hubs
+        return (
+            self._wants_product and self.budget.bits is not None and self.space.n_items >= LEAST_CODED
+        )  # codes of fewer have the bits of their hubs
 
     @property
     def _lines_suffice(self) -> bool:
         """Whether nothing comes near a product of lines: all directions that matter get bits."""
-        return self.space.measure == "euclidean" and self.budget.bits is not None and self.budget.bits >= LINE_BITS
+        bits = self.budget.bits or 0
+        return self.space.measure == "euclidean" and bits >= LINE_BITS and self.how.near_weight == 0
 
     @property
     def _wants_graph(self) -> bool:
@@ -271,25 +280,38 @@ class Choice:
         assert bits is not None
         width = self.space.points.shape[1] if self.space.measure == "euclidean" else self.space.n_items
         n_directions = max(1, int(min(width, _DIRECTIONS_FOR_A_BIT * bits + _MORE_DIRECTIONS)))
-        monitor = self.how.monitor(N_TRIALS, _LINES_TIME)
+        monitor, n_jobs = self.how.monitor(N_TRIALS, _LINES_TIME), count_threads(self.how.n_jobs)
         coordinates = monitor.insist(
             lambda: find_coordinates(self.landmarks, PYTHAGOREAN, self.how.ranks, n_directions)
         )
-        best = self._run_lines(coordinates, bits, monitor)
-        # Where distances are not Euclidean many directions together are longer than these are, and lengths cannot be
-        # below 0 to make up for it. Fewer lines with smaller steps may be better then.
-        while self.space.measure != "euclidean" and best is not None and best.monitor.stopped == "finished":
-            assert isinstance(best.graph, ProductGraph)
-            coordinates = coordinates.first(int(_FEWER_LINES * best.graph.n_factors))
-            fewer = self._run_lines(coordinates, bits, self.how.monitor(N_TRIALS, _LINES_TIME))
-            if fewer is None or fewer.error >= best.error:
+        if not coordinates.variances.size:
+            return None
+        pendants = monitor.insist(lambda: PendantFit(self.landmarks, coordinates, n_jobs, self.how.ranks))
+        # What is left out goes to the lengths, and steps of the other lines are smaller. So fewer lines are tried as
+        # long as that is better, or else more.
+        n_lines = max(1, round(_FIRST_LINES * count_lines(coordinates, bits)))
+        best = self._run_lines(pendants, n_lines, bits, monitor)
+        for factor in (_FEWER_LINES, 1 / _FEWER_LINES):
+            is_better = False
+            while best is not None and best.monitor.stopped == "finished":
+                other = min(int(factor * n_lines), coordinates.variances.size)
+                monitor = self.how.monitor(N_TRIALS, _LINES_TIME)
+                if other in (0, n_lines) or self.how.ranks.any(monitor.in_a_hurry):
+                    break
+                found = self._run_lines(pendants, other, bits, monitor)
+                if found is None or found.error >= best.error:
+                    break
+                best, n_lines, is_better = found, other, True
+            if is_better:
                 break
-            best = fewer
         return best
 
-    def _run_lines(self, coordinates: Coordinates, bits: float, monitor: Monitor) -> Fit | None:
+    def _run_lines(self, pendants: PendantFit, n_lines: int, bits: float, monitor: Monitor) -> Fit | None:
+        monitor.insist(lambda: pendants.begin(n_lines))
+        monitor.insist(partial(pendants.learn, is_over=partial(monitor.due, _LINES_TIME)))
+        hung, n_jobs = monitor.insist(pendants.hang), count_threads(self.how.n_jobs)
         graph = self._by_first(
-            lambda: fit_lines(coordinates, bits, self.landmarks.scale, monitor, self.how.n_items), monitor
+            lambda: fit_lines(hung, bits, self.landmarks.scale, monitor, self.how.n_items, n_jobs), monitor
         )
         return None if graph is None else self._fit(graph, "product", monitor)
 
@@ -370,6 +392,11 @@ class Choice:
 
     def _fit(self, graph: AnyGraph, structure: Structure, monitor: Monitor) -> Fit:
         return Fit(graph, structure, monitor, self.validation, self.how.n_jobs, self.how.ranks)
+
+
+def unbeaten(fits: list[Fit]) -> list[Fit]:
+    """Return the fits that no other is better than at all distances and at the nearest items as well."""
+    return [fit for fit in fits if not any(other.measured.beats(fit.measured) for other in fits)]
 
 
 def too_small(budget: Budget, n_items: int) -> str:
