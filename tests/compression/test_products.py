@@ -346,7 +346,7 @@ def recall(graph: ProductGraph, X: NDArray[Any], k: int = 10) -> float:
 def test_neighbors_are_kept_where_they_are_asked_for() -> None:
     """Along the front recall rises and so does the error."""
     fits = [
-        DistanceCompressor(bits_per_item=48, structure="product", objective=objective, random_state=0).fit(DIGITS)
+        DistanceCompressor(bits_per_item=24, structure="product", objective=objective, random_state=0).fit(DIGITS)
         for objective in ("distances", 0.5, "neighbors")
     ]
     recalls = [recall(fit.graph_, DIGITS) for fit in fits]

@@ -28,8 +28,10 @@ LANDMARKS = 4096
 _SAMPLE_LANDMARKS = (2048, 1024, 512)
 _LEAST_SAMPLE = 2000
 
-# Items that all others are measured against, in the pass and whenever items are added.
+# Items that all others are measured against, in the pass and whenever items are added; half as many where these hang by
+# pendant edges, since more hardly tell them better.
 ANCHORS = 2048
+PENDANT_ANCHORS = 1024
 
 # Bytes that a fit takes whatever its size: blocks, tables of factors, and what libraries keep.
 _BASE = 160 << 20
@@ -47,7 +49,10 @@ _MULTIPLY_TIME = 0.17
 _ITEM_TIME = 5000.0
 _TRIALS_TIME = 5e9
 _COORDINATES = 3.2
-_LINES_TIME = 4e5  # of an item that lines are fitted to
+_LINES_TIME = 1.2e6  # of an item that lines are fitted to, some numbers of them one after the other
+_LINES_FOR_A_BIT = 0.4
+_HANGING = 7  # multiplications with each line of an anchor, and as many as so many columns of data for all else
+_HANGING_ANYWAY = 60
 _SEARCH_TIME = 20.0  # of an anchor and a factor, where codes are searched for
 _N_SWEEPS = 10
 
@@ -181,7 +186,11 @@ class Sizing:
             seconds += n_sample * landmarks * (factors * _N_SWEEPS * fit_time + features * _MULTIPLY_TIME)
         of_pass = 0.0
         if not is_whole:
-            of_pass = n * (ANCHORS * (features + _COORDINATES * factors) * _MULTIPLY_TIME + _ITEM_TIME)
+            multiplied = ANCHORS * (features + _COORDINATES * factors)
+            if self.has_lines:
+                n_lines = _LINES_FOR_A_BIT * (self.budget.bits or 0)
+                multiplied = PENDANT_ANCHORS * (features + _HANGING * n_lines + _HANGING_ANYWAY)
+            of_pass = n * (multiplied * _MULTIPLY_TIME + _ITEM_TIME)
         if near:  # the nearest of the sample, of itself and of all items that go by
             seconds += n_sample**2 * features * _MULTIPLY_TIME
             of_pass += (

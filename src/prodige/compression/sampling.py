@@ -21,7 +21,7 @@ from prodige.compression.assignment import ProductOutOfSample
 from prodige.compression.budget import Budget
 from prodige.compression.checkpoints import Checkpoint, State
 from prodige.compression.filesize import shorten
-from prodige.compression.memory import ANCHORS, Estimate
+from prodige.compression.memory import ANCHORS, PENDANT_ANCHORS, Estimate
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
 from prodige.compression.selection import Choice, Selected, Selection
@@ -115,7 +115,8 @@ def fit_sampled(
     assert isinstance(product, ProductGraph)
     # Landmarks, as all codes of the sample were chosen by distances to them. With as many other items in their place
     # codes were searched for, which took longer, and was no better.
-    anchors = np.unique(landmarks.sources[:ANCHORS]).astype(np.int64)
+    n_anchors = PENDANT_ANCHORS if product.pendant else ANCHORS
+    anchors = np.unique(landmarks.sources[:n_anchors]).astype(np.int64)
     del landmarks
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
     has_near = how.near_weight > 0 and not callable(space.metric) and not product.pendant
