@@ -195,7 +195,7 @@ class ProductGraph(Queryable):
         >>> product.with_vertices([[1], [1], [0]], [8.0, 8.0, 0.0]).distance(0, 1)
         4.0
         """
-        return self.from_factors(self._factors, codes, lengths, self._power, self._gauge, places, self._pendant)
+        return ProductGraph.from_factors(self._factors, codes, lengths, self._power, self._gauge, places, self._pendant)
 
     def with_items(self, codes: ArrayLike, lengths: ArrayLike | Grid) -> ProductGraph:
         """Return a product with further items after those that are there.
