@@ -153,8 +153,8 @@ class Anchors:
         >>> anchors = Anchors(random.normal(size=(50, 2)).astype(np.float32), np.full(50, 0.5, np.float32))
         >>> target = np.linalg.norm(anchors.places - [1.0, 0.5], axis=1).astype(np.float32)[None] + 0.5 + 0.25
         >>> places, lengths = anchors.hang(target, np.zeros((1, 2), np.float32), n_rounds=9)
-        >>> (np.abs(places - [[1.0, 0.5]]) < 0.05).all(), abs(lengths[0] - 0.25) < 0.05
-        (True, True)
+        >>> bool(np.abs(places - [[1.0, 0.5]]).max() < 0.05 > abs(lengths[0] - 0.25))
+        True
         """
         places, columns = np.ascontiguousarray(start, np.float32), np.ascontiguousarray(self.places.T)
         rest: NDArray[np.float32] = (
