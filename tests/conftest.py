@@ -24,6 +24,12 @@ def _interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find data that whoever runs the tests keeps somewhere."""
+    monkeypatch.delenv("PRODIGE_DATA", raising=False)
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Chromium without a window; one for all tests, as it takes seconds to start."""
