@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prodige import ProductGraph
 from prodige.compression.budget import Budget
-from prodige.compression.plan import Plan, deal, make_plan, rates
+from prodige.compression.plan import Plan, deal, make_plan, plans_by_bits, rates, wide_plan
 from prodige.graph.grid import Grid
 
 SPECTRUM: NDArray[np.float64] = np.power(0.9, np.arange(60))
@@ -80,3 +80,30 @@ def test_every_direction_goes_to_one_factor(variances: NDArray[np.float64], widt
     taken = sorted(direction for group in groups for direction in group)
     assert taken == list(range(len(taken)))
     assert all(groups)
+
+
+@given(st.floats(4, 40), st.integers(100, 100_000), st.integers(1, 4), st.integers(4, 9))
+def test_wide_plans_share_all_directions_that_there_is_room_for(
+    bits: float, n_items: int, n_factors: int, width: int
+) -> None:
+    plan = wide_plan(n_items, bits, SPECTRUM, n_factors, width)
+    if plan is None:
+        return
+    taken = sorted(direction for group in plan.directions for direction in group)
+    assert taken == list(range(len(taken)))
+    assert all(plan.directions)
+    assert plan.n_hubs == (2**width,) * n_factors
+    # Coding saves a tenth of whole bits of codes; one more direction would not fit, unless there is none.
+    spent = plan.least_bits(n_items) - 0.1 * n_factors * width
+    assert spent <= bits + 1e-6
+    assert len(taken) == SPECTRUM.size or spent + 2**width * plan.position_bits / n_items > bits - 1e-6
+
+
+def test_no_room_for_a_wide_plan() -> None:
+    assert wide_plan(2000, 10, SPECTRUM, 1, 6) is None
+    assert wide_plan(100, 40, SPECTRUM, 1, 6) is None  # hardly more than an item for each hub
+
+
+def test_wide_plans_are_for_few_bits() -> None:
+    assert any(handicap > 1 for _, handicap in plans_by_bits(2000, 16, SPECTRUM))
+    assert all(handicap == 1 for _, handicap in plans_by_bits(2000, 64, SPECTRUM))

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs
 
 import prodige
+from clusters import clusters
 from prodige import DistanceCompressor, ProductGraph, _core
 from prodige.compression.budget import Budget
 from prodige.compression.coordinates import find_coordinates
@@ -354,6 +355,21 @@ def test_neighbors_are_kept_where_they_are_asked_for() -> None:
     assert recalls[0] <= recalls[1] <= recalls[2]
     assert recalls[0] + 0.02 < recalls[2]
     assert errors[0] <= errors[1] <= errors[2] < 4 * errors[0]
+
+
+def test_few_bits_say_which_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of items in clusters the number of the cluster says more than places along a few directions."""
+    X = clusters(1000, 20, 30)
+    spread = pdist(X).var()
+
+    def error() -> float:
+        fit = DistanceCompressor(bits_per_item=16, structure="product", random_state=0).fit(X)
+        assert fit.graph_.bits_per_item <= 16
+        return -fit.score(X) / spread
+
+    wide = error()
+    monkeypatch.setattr("prodige.compression.plan._MOST_WIDE", 0)
+    assert wide < 0.7 * error()
 
 
 def test_metrics_that_are_not_euclidean() -> None:

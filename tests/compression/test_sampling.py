@@ -181,7 +181,12 @@ def test_new_rows_of_another_width_are_refused(fitted: DistanceCompressor) -> No
 
 @pytest.mark.repeatable
 def test_neighbours_are_kept_by_the_pass(rows: NDArray[np.float32]) -> None:
-    settings: dict[str, Any] = {"numbers_per_item": 5, "objective": "neighbors", "memory_limit": "177MB", "random_state": 0}
+    settings: dict[str, Any] = {
+        "numbers_per_item": 5,
+        "objective": "neighbors",
+        "memory_limit": "177MB",
+        "random_state": 0,
+    }
     fitted = DistanceCompressor(**settings | {"objective": "distances"}, n_jobs=1).fit(rows)
     near = DistanceCompressor(**settings, n_jobs=1).fit(rows)
     assert DistanceCompressor(**settings, n_jobs=2).fit([rows[:11], rows[11:]]).graph_ == near.graph_

@@ -8,7 +8,9 @@ directions that would get next to nothing are left to the lengths.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,20 @@ _FEW_BITS = 40
 
 # Bits of a coordinate of a hub: one less is felt in every code, one more costs codes.
 _POSITION_BITS = 7
+
+# Bits of the largest codes that are tried, where several plans are.
+_N_WIDTHS = 4
+
+# Of factors that are wide: how many there are at most, bits of their codes, and of a coordinate and of a length. Whole
+# bits of codes are a tenth more than what coding leaves of them.
+_MOST_WIDE = 4
+_WIDE_CODES = range(4, 10)
+_WIDE_POSITION_BITS = 6
+_WIDE_LENGTH_BITS = 5
+_CODED = 0.9
+
+# Sweeps gain more where factors are many, which few wide ones have to make up for.
+_WIDE_HANDICAP = 1.1
 
 # Hubs of a factor, at most, as bits of a code: of a million items so many cost next to nothing, and take 7 % off the
 # error that codes of 8 bits leave in the sample. Where numbers are counted a further hub always costs some.
@@ -174,6 +190,32 @@ def promising_widths(n_items: int, bits: float, variances: Floats) -> list[int]:
     return [widths[plan] for plan in sorted((plan for plan in widths if plan is not None), key=worth, reverse=True)]
 
 
+def plans_by_bits(n_items: int, bits: float, variances: Floats) -> list[tuple[Callable[[float], Plan | None], float]]:
+    """Return what makes promising plans of a budget, each of one kind, from the bits that it may count.
+
+    With each goes what its error is to be multiplied by before it is compared, where plans have only begun.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.plan import plans_by_bits
+    >>> kinds = plans_by_bits(10_000, 16, 0.9 ** np.arange(50))
+    >>> [plan.n_hubs for make, _ in kinds if (plan := make(16.0)) is not None][:5]
+    [(64, 64), (16, 16, 16), (8, 8, 8, 8), (4, 4, 4, 4, 4, 4), (16,)]
+    """
+    kinds: list[tuple[Callable[[float], Plan | None], float]] = [
+        (partial(largest_plan, n_items, variances=variances, width=width), 1.0)
+        for width in promising_widths(n_items, bits, variances)[:_N_WIDTHS]
+    ]
+    if bits < _FEW_BITS:
+        kinds += [
+            (partial(wide_plan, n_items, variances=variances, n_factors=n_factors, width=width), _WIDE_HANDICAP)
+            for n_factors in range(1, _MOST_WIDE + 1)
+            for width in _WIDE_CODES
+        ]
+    return kinds
+
+
 def largest_plan(n_items: int, bits: float, variances: Floats, width: int) -> Plan | None:
     """Return the plan with the longest codes whose factors have codes of so many bits at most."""
     length_bits = int(np.clip(round(1.5 * math.log2(max(bits, 1.0)) - 4.4), 3, 8))  # best for 24 to 128 bits
@@ -185,6 +227,37 @@ def largest_plan(n_items: int, bits: float, variances: Floats, width: int) -> Pl
         if n_hubs[0] <= n_items and plan.least_bits(n_items) <= bits and plan.bits(n_items) <= bits:
             return plan
     return None
+
+
+def wide_plan(n_items: int, bits: float, variances: Floats, n_factors: int, width: int) -> Plan | None:
+    """Return the plan of a few large factors that has as many directions as a budget allows; None where that is few.
+
+    Its codes have fewer bits than others, and its hubs have places in directions that deserve no bits of their own:
+    where items are in clusters, the number of its cluster says more of an item than that.
+
+    Parameters
+    ----------
+    n_items : int
+    bits : float
+        Less what coding saves.
+    variances : ndarray, shape [K]
+    n_factors, width : int
+        Of hubs of a code of so many bits each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from prodige.compression.plan import wide_plan
+    >>> wide_plan(2000, 16, np.ones(50), 2, 5).directions
+    ((0, 2, 4, 6, 8), (1, 3, 5, 7, 9))
+    """
+    n_hubs = 1 << width
+    room = bits - _CODED * n_factors * width - _WIDE_LENGTH_BITS
+    n_directions = min(int(room * n_items / (n_hubs * _WIDE_POSITION_BITS)), variances.size)
+    if n_directions < n_factors or n_hubs > n_items // 4:
+        return None
+    directions = tuple(tuple(range(m, n_directions, n_factors)) for m in range(n_factors))
+    return Plan((n_hubs,) * n_factors, directions, _WIDE_POSITION_BITS, _WIDE_LENGTH_BITS)
 
 
 def plan_numbers(n_items: int, budget: Budget, variances: Floats) -> Plan | None:

@@ -33,7 +33,7 @@ from prodige.compression.checkpoints import Checkpoint, State, pack_random, unpa
 from prodige.compression.coordinates import Coordinates, find_coordinates
 from prodige.compression.filesize import expect_bits
 from prodige.compression.objective import NearPairs
-from prodige.compression.plan import Plan, largest_plan, make_plan, promising_widths
+from prodige.compression.plan import Plan, make_plan, plans_by_bits
 from prodige.compression.positions import as_places, distance_powers, move_hubs
 from prodige.graph.grid import Grid
 from prodige.graph.product import ProductGraph
@@ -62,11 +62,11 @@ _MOST_MEASURED = 12288
 # Distances shorter than this part of the mean weigh no more than one of it.
 _FLOOR = 0.1
 
-# Bits of the largest codes that are tried, and plans of each, where files are smaller than these thought; how much of a
-# budget they may take, since codes are a little less frequent in the end; the part of it that is worth another plan;
-# and how much less is taken where the file was too large after all.
-_N_WIDTHS = 4
+# Plans of each kind that are tried, where files are smaller than these thought; how much of a budget they may take,
+# since codes are a little less frequent in the end; the part of it that is worth another plan; how many times the least
+# error is too much for that; and how much less is taken where the file was too large after all.
 _N_PLANS = 3
+_HOPELESS = 1.2
 _FILLED = 0.98
 _WORTH = 0.03
 _LESS = 0.995
@@ -264,16 +264,17 @@ class ProductFit:
             return
         variances, room = coordinates.variances, filled * budget.bits
         best, least = self._state(), self._error(coordinates)
-        for width in promising_widths(n_items, budget.bits, variances)[:_N_WIDTHS]:
+        for make, handicap in plans_by_bits(n_items, budget.bits, variances):
             given = budget.bits
             for _ in range(_N_PLANS):
-                if (larger := largest_plan(n_items, given, variances, width)) is None:
+                larger = make(given)
+                if larger is None or max(larger.n_hubs) > self.n_items // 4:
                     break
                 self.begin(larger, coordinates.places)
-                size, error = self._expect_bits(n_items), self._error(coordinates)
+                size, error = self._expect_bits(n_items), handicap * self._error(coordinates)
                 if size <= room and error < least:
                     best, least = self._state(), error
-                if room - size < _WORTH * room:
+                if 0 <= room - size < _WORTH * room or error > _HOPELESS * least:
                     break
                 given += room - size
         self.plan, self.codes, self.positions, self.lengths = best

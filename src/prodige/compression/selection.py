@@ -66,6 +66,9 @@ _TRIAL_CHANCE = 1.5
 # Bits of weights in a packed graph: the most that the budget allows.
 _WEIGHT_BITS = (16, 12, 10, 8, 7, 6, 5)
 
+# Bits of a weight of fewer than which a graph is better with fewer edges.
+_FINE_WEIGHT_BITS = 7
+
 # What coordinates of lines there may be for a budget: hardly more than bits.
 _DIRECTIONS_FOR_A_BIT = 1.25
 _MORE_DIRECTIONS = 8
@@ -364,7 +367,20 @@ class Choice:
         def make() -> Graph:
             return fit_hubs(self.landmarks, numbers, n_hubs, monitor, self.seed, self.how.n_jobs).freeze()
 
-        return self._packed(self._by_first(make, monitor), "hubs", monitor)
+        graph = self._by_first(make, monitor)
+        fit = self._packed(graph, "hubs", monitor)
+        fewer = self._numbers_of_fine_weights(graph, numbers)
+        if fewer is None or monitor.stopped != "finished":
+            return fit
+        return min(filter(None, (fit, self._run_hubs(fewer, n_steps))), key=lambda fit: fit.error, default=None)
+
+    def _numbers_of_fine_weights(self, graph: Graph, numbers: float) -> float | None:
+        """Return the numbers of a graph whose weights have bits enough in the budget; None where they have them."""
+        bits = self.budget.bits
+        if bits is None or (size := graph.rounded(_FINE_WEIGHT_BITS).bits_per_item) <= bits:
+            return None
+        fewer = numbers * bits / size
+        return fewer if fewer * self.space.n_items >= 3 * self.space.n_items + 1 else None
 
     def _fit_star(self) -> Fit:
         """Return the best star around an item."""
