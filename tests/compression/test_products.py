@@ -365,7 +365,7 @@ def test_few_bits_say_which_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     def error() -> float:
         fit = DistanceCompressor(bits_per_item=16, structure="product", random_state=0).fit(X)
         assert fit.graph_.bits_per_item <= 16
-        return -fit.score(X) / spread
+        return float(-fit.score(X) / spread)
 
     wide = error()
     monkeypatch.setattr("prodige.compression.plan._MOST_WIDE", 0)
