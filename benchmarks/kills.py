@@ -66,7 +66,8 @@ class Run:
         self.output = data.with_name(f"{name}.prodige")
         self.log = data.with_name(f"{name}.log")
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={N_RANKS}"]
-        compress = ["compress", str(data), "--output", str(self.output), "--bits-per-item", "48", "--quiet"]
+        # Bits so few that there are sweeps as well as lines, with a checkpoint after each.
+        compress = ["compress", str(data), "--output", str(self.output), "--bits-per-item", "24", "--quiet"]
         settings = ["--structure", "product", "--jobs", "1", "--resume", "--checkpoint-every", "0"]
         checkpoint = ["--checkpoint", str(data.with_name(f"{name}.checkpoint"))]
         self.command = [*torchrun, "--max-restarts=3", "-m", "prodige", *compress, *settings, *checkpoint]
