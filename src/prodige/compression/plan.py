@@ -248,7 +248,7 @@ def wide_plan(n_items: int, bits: float, variances: Floats, n_factors: int, widt
     --------
     >>> import numpy as np
     >>> from prodige.compression.plan import wide_plan
-    >>> wide_plan(2000, 16, np.ones(50), 2, 5).directions
+    >>> wide_plan(2000, 16, np.ones(10), 2, 5).directions
     ((0, 2, 4, 6, 8), (1, 3, 5, 7, 9))
     """
     n_hubs = 1 << width
