@@ -36,6 +36,7 @@ from prodige import DistanceCompressor, Graph, ProductGraph
 from prodige.compression import selection
 from prodige.metric.landmarks import Landmarks
 from prodige.progress import Record
+from prodige.reproduce.families import tree
 
 Rows = NDArray[np.float64]
 
@@ -391,6 +392,16 @@ def test_structure_follows_the_data(short_runs: None) -> None:
     assert least.structure_ == "neighbors"
     np.testing.assert_allclose(least.graph_.distances(), roads, atol=1e-4)
     assert make(metric="precomputed", n_hubs=3).fit(roads).structure_ == "hubs"  # asked for
+
+
+def test_weights_of_a_graph_of_neighbours_get_their_bits() -> None:
+    """Where paths lead past neighbours few edges with fine weights are better than many with coarse ones."""
+    paths = tree(600, seed=1).X
+    compressor = DistanceCompressor(bits_per_item=32, metric="precomputed", random_state=0).fit(paths)
+    assert compressor.structure_ == "neighbors"
+    assert compressor.graph_.bits_per_item <= 32
+    i, j = np.triu_indices(len(paths), 1)
+    assert -compressor.score(paths) < 0.05 * paths[i, j].var()
 
 
 def test_fit_is_better_than_a_star_and_knows_its_error() -> None:

@@ -164,6 +164,13 @@ def test_points_of_the_front(stars: Stars) -> None:
     assert bits.front_of(result, 32) == []
 
 
+def test_whose_a_point_is_is_said_once() -> None:
+    tried = [{"mse": 0.2, "recall": 0.5}, {"mse": 0.2, "recall": 0.5}]
+    figures = [{"mse": 0.2, "share": 0.1, "tried": tried}]
+    rows = [{"method": method, "budget": 64, "figures": figures} for method in ("product", "graph")]
+    assert bits.front_of({"rows": rows}, 64) == [["DistanceCompressor and one graph", "0.1000", "0.500"]]
+
+
 def test_the_most_recall() -> None:
     tried = [{"mse": 0.2, "recall": 0.5}, {"mse": 0.4, "recall": 0.7}]
     row = {"figures": [{"mse": 0.2, "share": 0.1, "tried": tried}]}

@@ -121,6 +121,10 @@ class Fit:
         return Selected(self.graph, self.structure, self.monitor, is_unspent)
 
 
+# Makes a graph of so many numbers an item: as it was fitted, as it is in its file if that is small enough, and its run.
+Run = Callable[[float], tuple[Graph, Fit | None, Monitor]]
+
+
 @dataclass(frozen=True)
 class Selection:
     """How graphs are fitted; parameters are those of :class:`prodige.DistanceCompressor`.
@@ -269,13 +273,16 @@ class Choice:
         """Fit a graph of neighbours where paths seem to lead past them."""
         if self.how.n_hubs != "auto" or hurried or not self.how.ranks.gather(looks_local(self.space, self.random))[0]:
             return None
+        return self._with_fine_weights(self._run_local, self.numbers)
+
+    def _run_local(self, numbers: float) -> tuple[Graph, Fit | None, Monitor]:
         monitor = self.how.monitor(N_LOCAL_STEPS, share=0.5)
 
         def make() -> Graph:
-            graph = fit_local(self.space, self.landmarks, self.numbers, monitor, self.seed, self.how.n_jobs)
-            return graph.freeze()
+            return fit_local(self.space, self.landmarks, numbers, monitor, self.seed, self.how.n_jobs).freeze()
 
-        return self._packed(self._by_first(make, monitor), "neighbors", monitor)
+        graph = self._by_first(make, monitor)
+        return graph, self._packed(graph, "neighbors", monitor), monitor
 
     def _fit_lines(self) -> Fit | None:
         """Fit a product of lines; None where the budget has no room for one."""
@@ -354,13 +361,16 @@ class Choice:
         if self.numbers * self.space.n_items < 3 * self.space.n_items + 1:  # not one edge to spare for a hub
             return [self._fit_star()]
         if fits:
-            trial = self._run_hubs(min(self.numbers, _TRIAL_NUMBERS), int(_TRIAL_STEPS * N_STEPS))
+            trial = self._fit_hubs_in(min(self.numbers, _TRIAL_NUMBERS), int(_TRIAL_STEPS * N_STEPS))
             if trial is None or trial.error > _TRIAL_CHANCE * min(fit.error for fit in fits):
                 return []
-        fit = self._run_hubs(self.numbers, N_STEPS)
+        fit = self._fit_hubs_in(self.numbers, N_STEPS)
         return [] if fit is None else [fit]
 
-    def _run_hubs(self, numbers: float, n_steps: int) -> Fit | None:
+    def _fit_hubs_in(self, numbers: float, n_steps: int) -> Fit | None:
+        return self._with_fine_weights(partial(self._run_hubs, n_steps), numbers)
+
+    def _run_hubs(self, n_steps: int, numbers: float) -> tuple[Graph, Fit | None, Monitor]:
         monitor = self.how.monitor(n_steps)
         n_hubs = None if self.how.n_hubs == "auto" else self.how.n_hubs
 
@@ -368,11 +378,16 @@ class Choice:
             return fit_hubs(self.landmarks, numbers, n_hubs, monitor, self.seed, self.how.n_jobs).freeze()
 
         graph = self._by_first(make, monitor)
-        fit = self._packed(graph, "hubs", monitor)
+        return graph, self._packed(graph, "hubs", monitor), monitor
+
+    def _with_fine_weights(self, run: Run, numbers: float) -> Fit | None:
+        """Fit a graph, and where bits leave its weights few also one with fewer edges; return the better."""
+        graph, fit, monitor = run(numbers)
         fewer = self._numbers_of_fine_weights(graph, numbers)
         if fewer is None or monitor.stopped != "finished":
             return fit
-        return min(filter(None, (fit, self._run_hubs(fewer, n_steps))), key=lambda fit: fit.error, default=None)
+        other = self._with_fine_weights(run, fewer)
+        return min(filter(None, (fit, other)), key=lambda fit: fit.error, default=None)
 
     def _numbers_of_fine_weights(self, graph: Graph, numbers: float) -> float | None:
         """Return the numbers of a graph whose weights have bits enough in the budget; None where they have them."""

@@ -231,7 +231,10 @@ def front_of(result: dict[str, Any], budget: int) -> list[list[str]]:
         if row["budget"] == budget and not row["method"].endswith("-codes"):
             for point in points_of(row):
                 whose.setdefault(point, []).append(LABELS[row["method"]])
-    return [[" and ".join(whose[point]), f"{point[0]:.4f}", f"{point[1]:.3f}"] for point in best_points(list(whose))]
+    return [
+        [" and ".join(dict.fromkeys(whose[point])), f"{point[0]:.4f}", f"{point[1]:.3f}"]
+        for point in best_points(list(whose))
+    ]
 
 
 # -- as a page -------------------------------------------------------------------------------------------------------
