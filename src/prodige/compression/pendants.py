@@ -14,7 +14,7 @@ that share one curvature, the mean of that of the anchors, and have a length of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from prodige import _core
 from prodige.compression.coordinates import Coordinates
+from prodige.compression.near_places import NEAR, Neighborhood, suit_near
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.scaling import Floats
 from prodige.metric.star import star_radii_of_means
@@ -54,9 +55,6 @@ _DAMPING = 1e-3
 
 Result = TypeVar("Result")
 
-# Places nearer than this, in mean distances, are taken to be so far apart: directions between them mean nothing.
-_NEAR = 1e-3
-
 
 @dataclass(frozen=True)
 class Hung:
@@ -72,6 +70,8 @@ class Hung:
     judges : ndarray of int64, shape [J]
     distances : ndarray of float64, shape [J, J]
         Between the judges.
+    near : Neighborhood, optional
+        Pairs that count beside all others.
     """
 
     places: Floats
@@ -79,6 +79,7 @@ class Hung:
     means: Floats
     judges: NDArray[np.int64]
     distances: Floats
+    near: Neighborhood | None = None
 
     @cached_property
     def variances(self) -> Floats:
@@ -90,17 +91,20 @@ class Hung:
     def influences(self) -> Floats:
         """How much the squared error of a coordinate matters to that of distances, by directions."""
         some = self.places[self.judges]
-        weights = 1 / np.maximum(squares_between(some, some), _NEAR)
+        weights = 1 / np.maximum(squares_between(some, some), NEAR)
         np.fill_diagonal(weights, 0)
         total, sums = weights.sum(axis=1), weights @ some
         found: Floats = 2 * ((total[:, None] * some**2).sum(axis=0) - (some * sums).sum(axis=0)) / weights.size
-        return found
+        if self.near is None:
+            return found
+        near = self.near.influences(self.places, self.judges)
+        return np.asarray((found + self.near.weight * near) / (1 + self.near.weight))
 
     def lengths_of(self, places: Floats, n_jobs: int = 1) -> Floats:
         """Return the lengths that suit other places of the items best, none of them below 0."""
         left = self.means - mean_distances(places, self.anchors, n_jobs)
         lengths: Floats = np.maximum(left - left[self.anchors].mean() / 2, 0)
-        return lengths
+        return lengths if self.near is None else self.near.suit_lengths(lengths, left, self.anchors, places)
 
 
 @dataclass(frozen=True)
@@ -125,14 +129,14 @@ class Anchors:
         for place in some:
             slopes = np.ones((n, width + 1))
             slopes[:, :width] = place - self.places
-            slopes[:, :width] /= np.maximum(np.linalg.norm(slopes[:, :width], axis=1), _NEAR)[:, None]
+            slopes[:, :width] /= np.maximum(np.linalg.norm(slopes[:, :width], axis=1), NEAR)[:, None]
             bent += slopes.T @ slopes
         bent /= n * len(some)
         return np.linalg.inv(bent + _DAMPING * np.trace(bent) / (width + 1) * np.eye(width + 1)).astype(np.float32)
 
     def measure(self, places: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return distances from places to the anchors, lengths left out, shape [N, A]."""
-        return np.maximum(_core.measure_rows(places, self.places, 1), np.float32(_NEAR))
+        return np.maximum(_core.measure_rows(places, self.places, 1), np.float32(NEAR))
 
     def hang(
         self, target: NDArray[np.float32], start: NDArray[np.float32], n_rounds: int = _N_ROUNDS
@@ -203,6 +207,8 @@ class PendantFit:
         Threads; results do not depend on it.
     ranks : Ranks, optional
         Processes that share the items.
+    near : Neighborhood, optional
+        Pairs that count beside all others.
 
     Examples
     --------
@@ -221,9 +227,16 @@ class PendantFit:
     (500, 6)
     """
 
-    def __init__(self, landmarks: Landmarks, coordinates: Coordinates, n_jobs: int, ranks: Ranks = ALONE) -> None:
+    def __init__(
+        self,
+        landmarks: Landmarks,
+        coordinates: Coordinates,
+        n_jobs: int,
+        ranks: Ranks = ALONE,
+        near: Neighborhood | None = None,
+    ) -> None:
         self.landmarks, self.coordinates = landmarks, coordinates
-        self.n_jobs, self.ranks = n_jobs, ranks
+        self.n_jobs, self.ranks, self.near = n_jobs, ranks, near
         self.ids = coordinates.landmarks
         unique, first = np.unique(landmarks.sources, return_index=True)
         self._first = first[np.searchsorted(unique, self.ids)]  # a column of each landmark
@@ -321,7 +334,7 @@ class PendantFit:
         rows = self._rows[number]
         x, y = self.places[rows], self.places
         squares = torch.addmm((x**2).sum(dim=1)[:, None] + (y**2).sum(dim=1), x, y.T, alpha=-2)
-        flat = squares.clamp_(min=_NEAR**2).sqrt_()
+        flat = squares.clamp_(min=NEAR**2).sqrt_()
         residuals = flat + self.lengths[rows][:, None]
         residuals += self.lengths
         residuals -= self.among[rows]
@@ -347,16 +360,19 @@ class PendantFit:
 
     # -- all items ---------------------------------------------------------------------------------------------------
 
-    def hang(self) -> Hung:
-        """Hang all items by their distances to some of the landmarks."""
+    def hang(self, is_over: IsOver = never) -> Hung:
+        """Hang all items by their distances to some of the landmarks, and to near items where these count."""
         n, count = self.landmarks.n_items, min(_N_ANCHORS, self.ids.size)
         some = np.linspace(0, self.ids.size - 1, count).astype(np.int64)
         known, columns = self.places.numpy(), self._first[some]
         anchors = Anchors(np.ascontiguousarray(known[some]), self.lengths.numpy()[some])
         guess = linear_map(self.coordinates.places[self.ids], known)
 
+        def target_of(part: slice, chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+            return self.landmarks.rows(part)[:, columns[chosen]] / np.float32(self.landmarks.scale)
+
         def of_part(part: slice) -> tuple[NDArray[np.float32], Floats]:
-            target = self.landmarks.rows(part)[:, columns] / np.float32(self.landmarks.scale)
+            target = target_of(part, np.arange(count))
             start = (self.coordinates.places[part] @ guess[:-1] + guess[-1]).astype(np.float32)
             blocks = [anchors.hang(target[rows], start[rows])[0] for rows in blocks_of(len(target))]
             return np.concatenate(blocks), target.sum(axis=1, dtype=np.float64)
@@ -364,15 +380,14 @@ class PendantFit:
         places, sums = zip(*self.ranks.in_parts(of_part, item_parts(n), self.n_jobs), strict=True)
         found = np.concatenate(places)
         found[self.ids] = known
-        n_others = count - np.isin(np.arange(n), self.ids[some])
+        means = np.concatenate(sums) / np.maximum(count - np.isin(np.arange(n), self.ids[some]), 1)
         judged = np.searchsorted(self.ids, self.coordinates.judges)
-        return Hung(
-            on_axes(found, known)[0].astype(np.float64),
-            self.ids[some],
-            np.concatenate(sums) / np.maximum(n_others, 1),
-            self.coordinates.judges,
-            self.among[judged][:, judged].numpy().astype(np.float64),
-        )
+        distances = self.among[judged][:, judged].numpy().astype(np.float64)
+        hung = Hung(found.astype(np.float64), self.ids[some], means, self.coordinates.judges, distances, self.near)
+        if self.near is not None:
+            lengths = hung.lengths_of(hung.places, self.n_jobs).astype(np.float32)
+            found = suit_near(found, lengths, hung.anchors, target_of, self.near, self.n_jobs, self.ranks, is_over)
+        return replace(hung, places=on_axes(found, found[self.ids])[0].astype(np.float64))
 
 
 def star_lengths(left: Floats) -> Floats:

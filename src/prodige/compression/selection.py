@@ -25,6 +25,7 @@ from prodige.compression.exponents import PYTHAGOREAN, choose_exponents, trial_s
 from prodige.compression.fitting import FittedGraph
 from prodige.compression.hubs import N_STEPS, fit_hubs
 from prodige.compression.lines import LINE_BITS, N_TRIALS, count_lines, fit_lines
+from prodige.compression.near_places import Neighborhood
 from prodige.compression.neighbors import N_STEPS as N_LOCAL_STEPS
 from prodige.compression.neighbors import fit_local, looks_local
 from prodige.compression.objective import Measured, NearPairs, Validation
@@ -254,7 +255,13 @@ class Choice:
     def _lines_suffice(self) -> bool:
         """Whether nothing comes near a product of lines: all directions that matter get bits."""
         bits = self.budget.bits or 0
-        return self.space.measure == "euclidean" and bits >= LINE_BITS and self.how.near_weight == 0
+        knows_near = self.how.near_weight == 0 or self._is_whole
+        return self.space.measure == "euclidean" and bits >= LINE_BITS and knows_near
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all items are here, and not a sample of them."""
+        return self.how.n_items is None
 
     @property
     def _wants_graph(self) -> bool:
@@ -296,7 +303,8 @@ class Choice:
         )
         if not coordinates.variances.size:
             return None
-        pendants = monitor.insist(lambda: PendantFit(self.landmarks, coordinates, n_jobs, self.how.ranks))
+        near = self._neighborhood()
+        pendants = monitor.insist(lambda: PendantFit(self.landmarks, coordinates, n_jobs, self.how.ranks, near))
         # What is left out goes to the lengths, and steps of the other lines are smaller. So fewer lines are tried as
         # long as that is better, or else more.
         n_lines = max(1, round(_FIRST_LINES * count_lines(coordinates, bits)))
@@ -316,10 +324,17 @@ class Choice:
                 break
         return best
 
+    def _neighborhood(self) -> Neighborhood | None:
+        """Return the near pairs that lines are to keep; None of a sample, as all others pass by without theirs."""
+        if not self.near.n_near or not self._is_whole:
+            return None
+        return Neighborhood.of(self.near, self.how.near_weight, self.landmarks.scale)
+
     def _run_lines(self, pendants: PendantFit, n_lines: int, bits: float, monitor: Monitor) -> Fit | None:
         monitor.insist(lambda: pendants.begin(n_lines))
-        monitor.insist(partial(pendants.learn, is_over=partial(monitor.due, _LINES_TIME)))
-        hung, n_jobs = monitor.insist(pendants.hang), count_threads(self.how.n_jobs)
+        is_over = partial(monitor.due, _LINES_TIME)
+        monitor.insist(partial(pendants.learn, is_over=is_over))
+        hung, n_jobs = monitor.insist(partial(pendants.hang, is_over)), count_threads(self.how.n_jobs)
         graph = self._by_first(
             lambda: fit_lines(hung, bits, self.landmarks.scale, monitor, self.how.n_items, n_jobs), monitor
         )
