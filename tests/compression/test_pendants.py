@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from prodige.compression.coordinates import find_coordinates
+from prodige.compression.near_places import Beside
 from prodige.compression.pendants import Anchors, PendantFit, mean_distances
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.space import Space
@@ -53,6 +54,43 @@ def test_items_are_hung_each_by_itself() -> None:
         alone = anchors.hang(np.ascontiguousarray(target[some]), start[some])
         assert np.array_equal(places[some], alone[0])
         assert np.array_equal(lengths[some], alone[1])
+
+
+def test_near_items_count_beside_anchors() -> None:
+    """Items end where the weighted error of both is least, each by itself; near items of share 0 change nothing."""
+    anchors = Anchors(X[:100, :5].copy(), np.full(100, 0.3, np.float32))
+    target, start = cdist(X[100:130], X[:100]).astype(np.float32), X[100:130, :5].copy()
+    near = np.argsort(cdist(X[100:130], X[200:]), axis=1)[:, :6]
+    distances = np.take_along_axis(cdist(X[100:130], X[200:]), near, axis=1).astype(np.float32)
+    places, lengths = X[200:, :5][near], np.full(near.shape, 0.2, np.float32)
+
+    def beside(share: float, rows: slice = slice(None)) -> Beside:
+        return Beside(places[rows], lengths[rows], distances[rows], np.full(near[rows].shape, share, np.float32))
+
+    def error(found: tuple[np.ndarray, np.ndarray], share: float) -> float:
+        far = cdist(found[0], anchors.places) + found[1][:, None] + anchors.lengths - target
+        flat = np.linalg.norm(found[0][:, None] - places, axis=2)
+        wrong = flat + found[1][:, None] + lengths - distances
+        return float(np.square(far).sum() + share * np.square(wrong).sum())
+
+    without, found = anchors.hang(target, start, 20), anchors.hang(target, start, 20, beside(10.0))
+    assert np.array_equal(anchors.hang(target, start, 20, beside(0.0))[0], without[0])
+    assert error(found, 10.0) < 0.8 * error(without, 10.0)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        other = found[0] + random.normal(scale=0.1, size=start.shape), found[1]
+        assert error(found, 10.0) < error(other, 10.0)
+    alone = anchors.hang(target[7:9], start[7:9], 20, beside(10.0, slice(7, 9)))
+    np.testing.assert_array_equal(alone[0], found[0][7:9])
+    np.testing.assert_array_equal(alone[1], found[1][7:9])
+
+
+def test_lengths_beside_near_items() -> None:
+    beside = Beside(*(np.full((1, 2, *more), value, np.float32) for value, *more in ((0.0, 3), (0.2,), (1.0,), (5.0,))))
+    # An anchor asks for .1 and counts 1; two near items ask for 1 - .3 - .2 and count 5 each.
+    found = beside.suit_length(np.full((1, 2), 0.3, np.float32), np.array([0.1], np.float32), 1)
+    assert found[0] == pytest.approx((0.1 + 10 * 0.5) / 11)
+    assert beside.suit_length(np.full((1, 2), 9.0, np.float32), np.array([0.1], np.float32), 1)[0] == 0
 
 
 def test_slopes_are_those_of_finite_differences() -> None:

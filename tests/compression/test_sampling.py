@@ -180,9 +180,10 @@ def test_new_rows_of_another_width_are_refused(fitted: DistanceCompressor) -> No
 
 
 @pytest.mark.repeatable
-def test_neighbours_are_kept_by_the_pass(rows: NDArray[np.float32]) -> None:
+@pytest.mark.parametrize("budget", [{"numbers_per_item": 5}, {"bits_per_item": 40}], ids=["factors", "lines"])
+def test_neighbours_are_kept_by_the_pass(rows: NDArray[np.float32], budget: dict[str, float]) -> None:
     settings: dict[str, Any] = {
-        "numbers_per_item": 5,
+        **budget,
         "objective": "neighbors",
         "memory_limit": "177MB",
         "random_state": 0,

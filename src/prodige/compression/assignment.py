@@ -19,7 +19,8 @@ from sklearn.utils import gen_batches
 from prodige import _core
 from prodige.compression.nearness import NearSample
 from prodige.compression.out_of_sample import FromAnchors
-from prodige.compression.placing import LinearPlacing, PendantPlacing
+from prodige.compression.pendants import Anchors
+from prodige.compression.placing import LinearPlacing, NearTarget, PendantPlacing
 from prodige.compression.positions import as_places
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.grid import Grid
@@ -93,6 +94,9 @@ class ProductOutOfSample:
         if self.near is None:
             return self.choose(target, grid, self.n_rounds)
         n_jobs = count_threads(self.from_anchors.n_jobs)
+        if self.hung is not None:
+            near = NearTarget(self.hung, *self.near.find(X, n_jobs), self.near.weight)
+            return self.choose(target, grid, 0, near)
         found = self.choose(target, grid, 0 if self.linear is not None else self.n_rounds)
         return self.search(target, *found, grid, _N_ROUNDS_AFTER, n_jobs, self.near.find(X, n_jobs))
 
@@ -111,6 +115,11 @@ class ProductOutOfSample:
         if self.graph.pendant:
             return PendantPlacing.make(self.graph, self.from_anchors.anchors, self.between)
         return LinearPlacing.make(self.graph, self.from_anchors.anchors, self.between)
+
+    @cached_property
+    def hung(self) -> Anchors | None:
+        """Where all items of a product of lines hang."""
+        return self.linear.hang(self.graph) if isinstance(self.linear, PendantPlacing) else None
 
     @cached_property
     def n_rounds(self) -> int:
@@ -139,11 +148,17 @@ class ProductOutOfSample:
         return 0 if errors[0] <= _WORTH * errors[1] else _N_ROUNDS_AFTER
 
     def choose(
-        self, target: NDArray[np.float32], grid: tuple[float, float, int], n_rounds: int
+        self,
+        target: NDArray[np.float32],
+        grid: tuple[float, float, int],
+        n_rounds: int,
+        near: NearTarget | None = None,
     ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         """Return codes and lengths of items by their distances to the anchors, after so many rounds of a search."""
         n_jobs = count_threads(self.from_anchors.n_jobs)
-        if self.linear is not None:
+        if isinstance(self.linear, PendantPlacing):
+            codes, lengths = self.linear.place(target, n_jobs, near)
+        elif self.linear is not None:
             codes, lengths = self.linear.place(target, n_jobs)
         else:
             nearest = self.from_anchors.anchors[target.argmin(axis=1)]

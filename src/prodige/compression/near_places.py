@@ -127,6 +127,36 @@ class Neighborhood:
         return self.shares.indices, self.shares.indptr
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Near items of some others, where they hang, for items that are placed each by itself.
+
+    Attributes
+    ----------
+    places : ndarray of float32, shape [n, k, K]
+    lengths, distances, shares : ndarray of float32, shape [n, k]
+        Of the near items; how far they should be, and how much that counts beside one anchor.
+    """
+
+    places: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+    distances: NDArray[np.float32]
+    shares: NDArray[np.float32]
+
+    def measure(self, places: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the ways from the near items, shape [n, k, K], and how long they are."""
+        ways = places[:, None, :] - self.places
+        flat: NDArray[np.float32] = np.maximum(np.sqrt(np.einsum("nkd,nkd->nk", ways, ways)), np.float32(NEAR))
+        return ways, flat
+
+    def suit_length(self, flat: NDArray[np.float32], left: NDArray[np.float32], n_anchors: int) -> NDArray[np.float32]:
+        """Return lengths that suit near items and what is left of distances to the anchors on average, 0 or more."""
+        rest = self.distances - flat - self.lengths
+        total = n_anchors * left + (self.shares * rest).sum(axis=1)
+        found: NDArray[np.float32] = np.maximum(total / (n_anchors + self.shares.sum(axis=1)), np.float32(0))
+        return found
+
+
 # Returns the distances of a part of the items to some of the anchors, given by their numbers, in units of their mean.
 Targets: TypeAlias = Callable[[slice, NDArray[np.int64]], NDArray[np.float32]]
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from prodige import _core
 from prodige.compression.coordinates import Coordinates
-from prodige.compression.near_places import NEAR, Neighborhood, suit_near
+from prodige.compression.near_places import NEAR, Beside, Neighborhood, suit_near
 from prodige.metric.landmarks import Landmarks
 from prodige.metric.scaling import Floats
 from prodige.metric.star import star_radii_of_means
@@ -139,7 +139,11 @@ class Anchors:
         return np.maximum(_core.measure_rows(places, self.places, 1), np.float32(NEAR))
 
     def hang(
-        self, target: NDArray[np.float32], start: NDArray[np.float32], n_rounds: int = _N_ROUNDS
+        self,
+        target: NDArray[np.float32],
+        start: NDArray[np.float32],
+        n_rounds: int = _N_ROUNDS,
+        beside: Beside | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return places and lengths of items by their distances to the anchors, each item by itself.
 
@@ -148,6 +152,8 @@ class Anchors:
         target : ndarray, shape [N, A]
         start : ndarray, shape [N, K]
         n_rounds : int
+        beside : Beside, optional
+            Near items that count as well.
 
         Examples
         --------
@@ -173,13 +179,23 @@ class Anchors:
             slopes = np.empty((len(places), places.shape[1] + 1), np.float32)
             slopes[:, :-1] = places * pulls.sum(axis=1)[:, None] - _core.multiply_rows(pulls, columns, 1)
             slopes[:, -1] = residuals.sum(axis=1)
+            if beside is not None:
+                ways, flat = beside.measure(places)
+                wrong = flat + lengths[:, None] + beside.lengths - beside.distances
+                slopes[:, :-1] += np.einsum("nk,nkd->nd", beside.shares * wrong / flat, ways)
+                slopes[:, -1] += (beside.shares * wrong).sum(axis=1)
             steps = _core.multiply_rows(slopes, self.solution, 1)
             along = np.ascontiguousarray(steps[:, :-1])
             # What a whole step would change all distances by, if they were straight; the step that suits them best.
             change = (along * places).sum(axis=1)[:, None] - _core.multiply_rows(along, self.places, 1)
             change /= distances
             change += steps[:, -1:]
-            size = (change * residuals).sum(axis=1) / np.maximum((change * change).sum(axis=1), np.float32(1e-30))
+            down, bend = (change * residuals).sum(axis=1), (change * change).sum(axis=1)
+            if beside is not None:
+                change = np.einsum("nkd,nd->nk", ways, along) / flat + steps[:, -1:]
+                down += (beside.shares * change * wrong).sum(axis=1)
+                bend += (beside.shares * change * change).sum(axis=1)
+            size = down / np.maximum(bend, np.float32(1e-30))
             places = places - size[:, None] * along
             lengths = np.maximum(lengths - size * steps[:, -1], np.float32(0))
             distances = self.measure(places)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from prodige import _core
 from prodige.compression.lines import PRICE, hub_bits
+from prodige.compression.near_places import Beside
 from prodige.compression.pendants import Anchors, blocks_of, linear_map
 from prodige.graph.factors import GeometricFactor
 from prodige.graph.product import ProductGraph
@@ -44,6 +45,9 @@ _TINY = 1e-9
 # Directions of classical scaling for each line; Gauss–Newton steps of anchors, whose distances say where they are.
 _DIRECTIONS_FOR_A_LINE = 2
 _N_EXACT = 4
+
+# Gauss–Newton steps where near items count as well.
+_N_NEAR_ROUNDS = 8
 
 # Prices that are tried, and the highest, as a part of that of the fit.
 _N_PRICES = 8
@@ -158,22 +162,63 @@ class PendantPlacing:
             *stretches(positions, codes, exact.places),
         )
 
-    def place(self, target: NDArray[np.float32], n_jobs: int) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
-        """Return codes and lengths of items by their distances to the anchors, each item by itself."""
-        blocks = in_parts(lambda rows: self._place(target[rows]), blocks_of(len(target)), n_jobs)
+    def hang(self, graph: ProductGraph) -> Anchors:
+        """Return where all items of the product hang."""
+        places = [some[graph.codes[:, m]] for m, some in enumerate(self.positions)]
+        return Anchors(np.stack(places, axis=1), graph.lengths / np.float32(self.scale))
+
+    def place(
+        self, target: NDArray[np.float32], n_jobs: int, near: NearTarget | None = None
+    ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+        """Return codes and lengths of items by their distances to the anchors, and to near items, each by itself."""
+        blocks = in_parts(lambda rows: self._place(target[rows], near, rows), blocks_of(len(target)), n_jobs)
         codes, lengths = zip(*blocks, strict=True)
         return np.concatenate(codes), np.concatenate(lengths)
 
-    def _place(self, target: NDArray[np.float32]) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
+    def _place(
+        self, target: NDArray[np.float32], near: NearTarget | None, rows: slice
+    ) -> tuple[NDArray[np.uint16], NDArray[np.float32]]:
         target = target / np.float32(self.scale)
         start = _core.multiply_rows(np.square(target), self.weights, 1) + self.offsets
-        places = self.exact.hang(target, start)[0]
+        places, _ = self.exact.hang(target, start)
+        beside = None if near is None else near.beside(rows, self.scale, target.shape[1])
+        if beside is not None:
+            places, _ = self.exact.hang(target, places, _N_NEAR_ROUNDS, beside)
         codes = np.empty(places.shape, np.uint16)
         for m, (ends, hubs) in enumerate(zip(self.ends, self.hubs, strict=True)):
             codes[:, m] = hubs[np.searchsorted(ends, places[:, m])]
         rounded = np.stack([some[codes[:, m]] for m, some in enumerate(self.positions)], axis=1)
         left = (target - self.known.measure(rounded)).mean(axis=1) - self.known.lengths.mean()
-        return codes, np.maximum(left, np.float32(0)) * np.float32(self.scale)
+        if beside is None:
+            lengths = np.maximum(left, np.float32(0))
+        else:
+            lengths = beside.suit_length(beside.measure(rounded)[1], left, target.shape[1])
+        return codes, lengths * np.float32(self.scale)
+
+
+@dataclass(frozen=True)
+class NearTarget:
+    """Near items of new ones: which of those that hang already, and how far they should be.
+
+    Attributes
+    ----------
+    hung : Anchors
+    items : ndarray of int32, shape [M, k]
+    distances : ndarray of float32, shape [M, k]
+    weight : float
+        How much near items count all together, where all anchors together count 1.
+    """
+
+    hung: Anchors
+    items: NDArray[np.int32]
+    distances: NDArray[np.float32]
+    weight: float
+
+    def beside(self, rows: slice, scale: float, n_anchors: int) -> Beside:
+        """Return the near items of some rows. An item does not count beside itself, nor beside a copy."""
+        items, distances = self.items[rows], self.distances[rows] / np.float32(scale)
+        share = np.float32(self.weight * n_anchors / items.shape[1])
+        return Beside(self.hung.places[items], self.hung.lengths[items], distances, share * (distances > 0))
 
 
 @dataclass(frozen=True)

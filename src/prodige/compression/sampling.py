@@ -119,7 +119,7 @@ def fit_sampled(
     anchors = np.unique(landmarks.sources[:n_anchors]).astype(np.int64)
     del landmarks
     from_anchors = FromAnchors(anchors, space.X[anchors], space.metric, space.parameters, space.unit, how.n_jobs)
-    has_near = how.near_weight > 0 and not callable(space.metric) and not product.pendant
+    has_near = how.near_weight > 0 and not callable(space.metric)
     near = NearSample(space, how.near_weight) if has_near else None
     placing = ProductOutOfSample(product, from_anchors, near)
     history = list(selected.monitor.history)

@@ -255,13 +255,7 @@ class Choice:
     def _lines_suffice(self) -> bool:
         """Whether nothing comes near a product of lines: all directions that matter get bits."""
         bits = self.budget.bits or 0
-        knows_near = self.how.near_weight == 0 or self._is_whole
-        return self.space.measure == "euclidean" and bits >= LINE_BITS and knows_near
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether all items are here, and not a sample of them."""
-        return self.how.n_items is None
+        return self.space.measure == "euclidean" and bits >= LINE_BITS
 
     @property
     def _wants_graph(self) -> bool:
@@ -325,8 +319,8 @@ class Choice:
         return best
 
     def _neighborhood(self) -> Neighborhood | None:
-        """Return the near pairs that lines are to keep; None of a sample, as all others pass by without theirs."""
-        if not self.near.n_near or not self._is_whole:
+        """Return the near pairs that lines are to keep; None of a sample if others will not be asked for theirs."""
+        if not self.near.n_near or (self.how.n_items is not None and callable(self.space.metric)):
             return None
         return Neighborhood.of(self.near, self.how.near_weight, self.landmarks.scale)
 
