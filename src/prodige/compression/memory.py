@@ -40,6 +40,9 @@ _BASE = 160 << 20
 _CODE_BITS = 7.5
 _TABLES = 2
 
+# Bytes that lines take for a pair of landmarks: what is wrong with their distance, and where that pulls.
+_PULLS = 20
+
 # Nanoseconds on one thread: of a distance of the fit in each sweep and factor; of one multiplication where distances
 # are measured and items placed; of an item in whatever else there is; of trials before the fit. A factor has so many
 # coordinates, about.
@@ -178,6 +181,8 @@ class Sizing:
         # Codes as they come and as they are kept, twice for a moment; keys of rows, by which copies are found.
         of_item = 14 * factors + 100
         size = _BASE + n_sample * of_sample + n * of_item + 40 * features * ANCHORS
+        if self.budget.bits is not None:
+            size += _PULLS * landmarks**2
         if self.has_lines:
             seconds = n_sample * (landmarks * features * _MULTIPLY_TIME + _LINES_TIME)
         else:
