@@ -55,6 +55,8 @@ def test_equal_items_are_near() -> None:
     items, distances = np.array([[1], [0], [0]], np.int32), np.array([[0], [0], [3]], np.float32)
     found = Neighborhood.of(NearPairs(items, distances, 1.0), 1.0, 1.0)
     assert found.shares.nnz == found.distances.nnz == 4
+    least = Neighborhood.of(NearPairs(items, distances, 1.0), 1e-60, 1.0)  # 0 in single precision
+    assert least.shares.nnz == least.distances.nnz == 4
 
 
 def test_slopes_are_those_of_the_error() -> None:

@@ -301,7 +301,7 @@ class Product::Collector {
     bool nearest_;
     std::size_t k_;
     std::vector<Label<float>> best_;  // of the k nearest the farthest first
-    float reach_;  // the radius, or the distance of the k-th
+    float reach_;                     // the radius, or the distance of the k-th
     float limit_;
 };
 

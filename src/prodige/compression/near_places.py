@@ -75,8 +75,9 @@ class Neighborhood:
         """
         n, k = near.items.shape
         starts, items = np.arange(n + 1, dtype=np.int32) * np.int32(k), near.items.ravel()
-        once = csr_array((np.full(items.size, weight / (2 * k), np.float32), items, starts), shape=(n, n))
+        once = csr_array((np.ones(items.size, np.float32), items, starts), shape=(n, n))
         shares = csr_array(once + once.T)
+        shares.data *= np.float32(weight / (2 * k))
         # One more than the distance, as sums and maxima leave zeros out.
         far = csr_array((near.distances.ravel() / np.float32(scale) + np.float32(1), items, starts), shape=(n, n))
         distances = csr_array(far.maximum(far.T))
@@ -207,7 +208,7 @@ def suit_near(
 
 @dataclass(frozen=True)
 class Slopes:
-    """How the error of an item bends where it is.
+    """Which way, and how steeply, the error of each item rises.
 
     Attributes
     ----------
