@@ -262,7 +262,7 @@ def test_what_makes_no_sense_is_refused(settings: Any, error: Any, reason: str) 
 
 @pytest.mark.parametrize("n_left", [3, 1])
 def test_a_pass_over_lines_goes_on_to_the_same_bits(n_left: int, tmp_path: Path) -> None:
-    settings = {**SAMPLED, "numbers_per_item": None, "bits_per_item": 48}
+    settings = {**SAMPLED, "numbers_per_item": None, "bits_per_item": 48, "memory_limit": "195MB"}
     recorded = Recorded(tmp_path, in_blocks, settings)
     steps: list[Any] = []
     path = recorded.after(recorded.n_steps - n_left)

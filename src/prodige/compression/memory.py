@@ -33,6 +33,9 @@ _LEAST_SAMPLE = 2000
 ANCHORS = 2048
 PENDANT_ANCHORS = 1024
 
+# So much more is said, as numbers are rounded to three digits, and what is said has to be enough.
+_ROUNDING = 1.005
+
 # Bytes that a fit takes whatever its size: blocks, tables of factors, and what libraries keep.
 _BASE = 160 << 20
 
@@ -169,7 +172,7 @@ class Sizing:
                 return found
         raise ValueError(
             f"memory_limit = {in_bytes(limit or 0)} is too small: {self.n_items:,} items of {self.n_features:,} "
-            f"columns take {in_bytes(found.bytes)} at least; give as much"
+            f"columns take {in_bytes(_ROUNDING * found.bytes)} at least; give as much"
         )
 
     def estimate(self, n_sample: int, n_landmarks: int, n_threads: int = 1, is_whole: bool = False) -> Estimate:
