@@ -157,7 +157,7 @@ class Sizing:
 
     @property
     def has_lines(self) -> bool:
-        """Whether a product of lines is all that is fitted, if distances are Euclidean."""
+        """Whether the time is that of lines, if distances are Euclidean; near pairs take about as long as sweeps."""
         return self.budget.bits is not None and self.budget.bits >= LINE_BITS and not self.has_near
 
     def within(self, limit: int | None, n_threads: int = 1) -> Estimate:

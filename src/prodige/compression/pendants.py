@@ -7,8 +7,9 @@ their distances come out better than where squares of lengths add up under the r
 
 Places and lengths of the landmarks are learned together. They begin where classical scaling has them, a little nearer
 to each other, and a few steps down the squared error of the distances between them are enough.
-All other items, and new ones later, are hung by their distances to some of the landmarks alone: by Gauss–Newton steps
-that share one curvature, the mean of that of the anchors, and have a length of their own each.
+All other items, and new ones later, are hung by their distances to some of the landmarks: by Gauss–Newton steps that
+share one curvature, the mean of that of the anchors, and have a length of their own each. Where near pairs count, all
+items are moved once more, to suit these as well (:mod:`prodige.compression.near_places`).
 """
 
 from __future__ import annotations
